@@ -1,0 +1,94 @@
+"""JSON values read as the types of fields, and cleaned of what no database text can hold."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+MAX_DEPTH = 32
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+class NotThisType(ValueError):
+    """A value that can't be read as the field's type."""
+
+
+def clean(value: Any, *, depth: int = MAX_DEPTH) -> Any:
+    """A JSON value without NUL and lone surrogates, which no database holds; ValueError when nested too deeply."""
+    if isinstance(value, str):
+        return _UNSTORABLE.sub("", value)
+    if not isinstance(value, dict | list | tuple):
+        return value
+    if depth <= 0:
+        raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
+    if isinstance(value, dict):
+        return {clean(str(key)): clean(item, depth=depth - 1) for key, item in value.items()}
+    return [clean(item, depth=depth - 1) for item in value]
+
+
+def _text(raw: object) -> str:
+    if not isinstance(raw, str):
+        raise TypeError
+    return clean(raw) if _UNSTORABLE.search(raw) else raw
+
+
+def number(raw: object) -> Decimal:
+    """A finite decimal from an int, float, Decimal or its text; never from a boolean."""
+    if isinstance(raw, bool) or not isinstance(raw, int | float | Decimal | str):
+        raise TypeError
+    value = raw if isinstance(raw, Decimal) else Decimal(str(raw).strip())
+    if not value.is_finite():
+        raise InvalidOperation
+    return value
+
+
+def _boolean(raw: object) -> bool:
+    if not isinstance(raw, bool):
+        raise TypeError
+    return raw
+
+
+def _date(raw: object) -> date:
+    if isinstance(raw, datetime):
+        raise TypeError
+    return raw if isinstance(raw, date) else date.fromisoformat(_text(raw))
+
+
+def _datetime(raw: object) -> datetime:
+    value = raw if isinstance(raw, datetime) else datetime.fromisoformat(_text(raw))
+    if value.tzinfo is None:
+        raise ValueError("an instant needs its offset")
+    return value
+
+
+def _reference(raw: object) -> int:
+    if isinstance(raw, bool) or not isinstance(raw, int):
+        raise TypeError
+    return raw
+
+
+def _many(raw: object, one: Callable[[object], Any]) -> frozenset[Any]:
+    if isinstance(raw, str | bytes | Mapping) or not isinstance(raw, Iterable):
+        raise TypeError
+    return frozenset(one(item) for item in raw)
+
+
+def _any(raw: object) -> Any:
+    if isinstance(raw, Decimal | datetime | date):
+        return raw
+    return clean(raw)
+
+
+DECODERS: dict[str, Callable[[object], Any]] = {
+    "text": _text,
+    "choice": _text,
+    "number": number,
+    "boolean": _boolean,
+    "date": _date,
+    "datetime": _datetime,
+    "tags": lambda raw: _many(raw, _text),
+    "reference": _reference,
+    "references": lambda raw: _many(raw, _reference),
+    "any": _any,
+}
