@@ -50,6 +50,11 @@ TIMER_KINDS: tuple[str, ...] = (
     "compensation",
     "deliver",
 )
+TIMER_STATES: tuple[str, ...] = ("pending", "leased", "held")
+# How sure we are of an outside effect: not begun, about to be sent, known to have happened, or perhaps.
+EFFECT_STATES: tuple[str, ...] = ("none", "intended", "confirmed", "uncertain")
+# An attempt is written open (empty) and closed once.
+ATTEMPT_OUTCOMES: tuple[str, ...] = ("", "ok", "failed", "timeout", "lost", "cancelled")
 
 
 class Reason(StrEnum):

@@ -1,0 +1,29 @@
+"""Fills the catalog at start-up and gives each new tenant its lane and limits."""
+
+from typing import Any
+
+from django.apps import AppConfig
+from django.db.models.signals import post_save
+
+from automation.catalog import registry
+from automation.models import Lane, Limits
+from tenants.models import Tenant
+
+
+def give_lane(sender: type[Tenant], instance: Tenant, created: bool, **kwargs: Any) -> None:
+    """Without a lane no event of the tenant would ever be matched."""
+    if created:
+        Lane.objects.get_or_create(tenant=instance)
+        Limits.objects.get_or_create(tenant=instance)
+
+
+class AutomationConfig(AppConfig):
+    """The engine as a Django app."""
+
+    name = "automation"
+    verbose_name = "Automation"
+
+    def ready(self) -> None:
+        """Finds every action, trigger and automatable model by name, and listens for new tenants."""
+        registry.discover()
+        post_save.connect(give_lane, sender=Tenant, dispatch_uid="automation.give_lane")

@@ -1,0 +1,65 @@
+"""The engine's settings: defaults, units, and the checks that they fit together."""
+
+from dataclasses import dataclass, fields
+
+from django.conf import settings as django_settings
+
+
+@dataclass(frozen=True, slots=True)
+class Conf:
+    """All settings of the engine; times in seconds. A Django setting AUTOMATION_<NAME> overrides the default."""
+
+    threads: int = 8
+    claim_batch: int = 8
+    take: int = 4
+    pump_budget: float = 600.0
+    poll: float = 0.1
+    match_batch: int = 200
+    match_slice: float = 0.25
+    bell: float = 60.0
+    lease: float = 60.0
+    beat: float = 15.0
+    deadline: float = 40.0
+    lost_limit: int = 5
+    lost_alone: int = 2
+    sweep: float = 10.0
+    control_poll: float = 1.0
+    step_timeout: float = 10.0
+    step_timeout_max: float = 30.0
+    allow_loopback: bool = False
+    # Switches of the lab and of tests: each turns a real protection off to show what it is for.
+    loop_guard: bool = True
+    loop_stop: int = 1000
+    idempotency_keys: bool = True
+    # The demo shortens every delay by this factor; 1 leaves them alone.
+    time_scale: float = 1.0
+
+    @property
+    def fence_margin(self) -> float:
+        """How long before the end of a lease no further effect may start, in seconds."""
+        return self.lease / 4
+
+
+def load() -> Conf:
+    """The settings as they are now: read on each call, so that tests may override them."""
+    given = {
+        field.name: getattr(django_settings, f"AUTOMATION_{field.name.upper()}")
+        for field in fields(Conf)
+        if hasattr(django_settings, f"AUTOMATION_{field.name.upper()}")
+    }
+    return Conf(**given)
+
+
+def problems(conf: Conf, *, queue_timeout: float, queue_retry: float) -> list[str]:
+    """What does not fit together, one sentence each; empty when all is well (engine.md, section 19)."""
+    rules = [
+        (queue_timeout < queue_retry, "the queue's timeout must be below its retry"),
+        (conf.pump_budget + conf.deadline < queue_timeout, "pump budget and deadline must end before the queue's timeout"),
+        (conf.lease >= 4 * conf.beat, "the lease must be at least four beats"),
+        (
+            conf.lease - (conf.step_timeout_max + conf.lease / 12) > conf.beat,
+            "the longest step must fit into the lease beside a beat",
+        ),
+        (conf.step_timeout_max < conf.deadline, "the longest step must end before the deadline"),
+    ]
+    return [message for holds, message in rules if not holds]

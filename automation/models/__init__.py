@@ -1,0 +1,28 @@
+"""The engine's tables."""
+
+from automation.models.connections import Connection
+from automation.models.events import Event
+from automation.models.lanes import Lane, Limits, Sweep, Timer, Worker
+from automation.models.notices import Notice
+from automation.models.pauses import Pause
+from automation.models.rules import Rule, RuleDraft, RuleVersion
+from automation.models.runs import Attempt, DeadLetter, Run, StepExecution
+
+__all__ = [
+    "Attempt",
+    "Connection",
+    "DeadLetter",
+    "Event",
+    "Lane",
+    "Limits",
+    "Notice",
+    "Pause",
+    "Rule",
+    "RuleDraft",
+    "RuleVersion",
+    "Run",
+    "StepExecution",
+    "Sweep",
+    "Timer",
+    "Worker",
+]

@@ -1,0 +1,28 @@
+"""What was told to whom, once."""
+
+from django.db import models
+from django.db.models.functions import Now
+
+from tenants.models import TenantOwned
+
+
+class Notice(TenantOwned):
+    """One message to people about one subject in one period, however many cases there were."""
+
+    kind = models.CharField(max_length=20)  # dead_letter, rule_held, …
+    subject = models.CharField(max_length=200)
+    period = models.CharField(max_length=20)  # the hour or the day, in UTC
+    cases = models.IntegerField(default=1)
+    recipients = models.JSONField(default=list)  # e-mail addresses
+    title = models.CharField(max_length=200, default="", blank=True)
+    text = models.TextField(default="", blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+    sent_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "kind", "subject", "period"], name="automation_notice_once")
+        ]
+
+    def __str__(self) -> str:
+        return self.title

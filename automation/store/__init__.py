@@ -1,0 +1,1 @@
+"""The only writer of states: claims, timers, guarded transitions, and waves of them."""
