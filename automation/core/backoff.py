@@ -20,8 +20,8 @@ class Chance(Protocol):
 def next_try(retry: Retry, *, failures: int, rng: Chance, retry_after: float | None = None) -> float | None:
     """Seconds to wait after the nth failure, or None when the attempts are used up.
 
-    The smaller of max_delay and base_delay * factor^(n - 1), times a random fraction when jitter is on. An endpoint's `Retry-After`
-    (seconds) is honoured: the wait is never shorter, and at most seven days.
+    The smaller of max_delay and base_delay * factor^(n - 1), times a random fraction when jitter is on. An
+    endpoint's `Retry-After` (seconds) is honoured: the wait is never shorter, and at most seven days.
     """
     if failures >= retry.max_attempts:
         return None

@@ -28,7 +28,7 @@ def encode(value: object, type: str) -> Any:
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Decimal):
-        return format(value, "f") if value != value.to_integral_value() or abs(value) >= 2**53 else int(value)
+        return _decimal(value)
     if isinstance(value, frozenset):
         return sorted(value)
     return value
@@ -74,6 +74,14 @@ def read(facts: Facts, path: str) -> tuple[bool, Any]:
         return True, (facts.get("data") or {}).get(path[len(EVENT_PREFIX) :])
     snapshot = facts.get("snapshot") or {}
     return path in snapshot, snapshot.get(path)
+
+
+def _decimal(value: Decimal) -> int | str:
+    """Whole numbers that every JSON reader keeps exactly stay numbers; all others become text."""
+    if abs(value.adjusted()) > 60:
+        return str(value)
+    whole = abs(value) < 2**53 and value == value.to_integral_value()
+    return int(value) if whole else format(value, "f")
 
 
 def _short(raw: object) -> str:

@@ -63,7 +63,8 @@ class Node:
     """A step in the flat list. `next` is the index of what follows, None at the end of the run.
 
     The last node of an arm has the node after the branch as its `next`; an empty arm, and a branch whose arms all fail
-    with `otherwise` None, lead to the branch's own `next`.
+    with `otherwise` None, lead to the branch's own `next`. `params` is the JSON form, `arguments` the action's
+    validated parameters, templates not yet filled. `timeout` is in seconds.
     """
 
     index: int
@@ -74,6 +75,7 @@ class Node:
     action: str = ""
     local: bool = False
     params: Mapping[str, object] = field(default_factory=dict)
+    arguments: object = field(default=None, compare=False)
     retry: Retry | None = None
     timeout: float | None = None
     effect: str = ""

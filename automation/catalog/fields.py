@@ -1,0 +1,126 @@
+"""Fields of a Django model read as fields that rules know."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.contrib.postgres.fields import ArrayField
+from django.core.exceptions import FieldDoesNotExist
+from django.db import models
+
+from automation.catalog.automatable import Field
+
+_TYPES: tuple[tuple[type[models.Field[Any, Any]], str], ...] = (
+    (models.BooleanField, "boolean"),
+    (models.DateTimeField, "datetime"),  # before DateField, of which it is a subclass
+    (models.DateField, "date"),
+    (models.DecimalField, "number"),
+    (models.IntegerField, "number"),
+    (models.FloatField, "number"),
+    (models.AutoField, "number"),
+    (models.CharField, "text"),
+    (models.TextField, "text"),
+    (models.UUIDField, "text"),
+)
+
+
+class BadPath(ValueError):
+    """A path that leads to nothing a rule could know; the text says where it breaks off."""
+
+
+def build_fields(
+    model: type[models.Model], *, watch: Sequence[str], read: Sequence[str], change: Sequence[str]
+) -> tuple[dict[str, Field], list[str]]:
+    """The fields by path, in the order declared, and a message for every path that is wrong."""
+    fields: dict[str, Field] = {}
+    wrong: list[str] = []
+    for path in dict.fromkeys([*watch, *read, *change]):
+        try:
+            fields[path] = _field(model, path, watch=path in watch, change=path in change)
+        except BadPath as error:
+            wrong.append(str(error))
+    return fields, wrong
+
+
+def _field(model: type[models.Model], path: str, *, watch: bool, change: bool) -> Field:
+    *way, last = path.split(".")
+    holder, nullable, labels = model, False, []
+    for part in way:
+        relation = _resolve(holder, part, path)
+        if not isinstance(relation, models.ForeignKey):
+            raise BadPath(f"{path!r} goes through {part!r} of {_name(holder)}, which isn't a link to one record")
+        nullable = nullable or relation.null
+        labels.append(relation.verbose_name)
+        holder = relation.related_model  # type: ignore[assignment]
+    if way and (watch or change):
+        raise BadPath(f"{path!r} can only be read: a change of {_name(holder)} is that record's own event")
+    found = _resolve(holder, last, path)
+    type_, target, counts = _type(found, path, holder)
+    column = getattr(found, "column", None) or ""
+    if change and not column and type_ != "references":
+        raise BadPath(f"{path!r} can't be changed: it isn't a column of {_name(model)}")
+    return Field(
+        path=path,
+        type=type_,
+        label_text=_label(found, labels),
+        orm_path="__".join([*way, last]),
+        column="" if way else column,
+        choices=tuple(_choices(found)),
+        watch=watch,
+        change=change,
+        target=target,
+        nullable=nullable or bool(getattr(found, "null", False)),
+        counts=counts,
+    )
+
+
+def _resolve(model: type[models.Model], part: str, path: str) -> Any:
+    try:
+        return model._meta.get_field(part)
+    except FieldDoesNotExist:
+        pass
+    for relation in model._meta.related_objects:
+        if relation.get_accessor_name() == part:
+            return relation
+    raise BadPath(f"{path!r} names nothing: {_name(model)} has no field {part!r}") from None
+
+
+def _type(found: Any, path: str, holder: type[models.Model]) -> tuple[str, str, bool]:
+    """(type, model that a reference points to, whether the value is a number of rows)."""
+    if isinstance(found, models.ForeignObjectRel):
+        if found.one_to_many:
+            return "number", "", True
+        raise BadPath(f"{path!r} is a link from another model to {_name(holder)} that rules can't read")
+    if isinstance(found, models.ManyToManyField):
+        return "references", found.related_model._meta.label_lower, False  # type: ignore[union-attr]
+    if isinstance(found, models.ForeignKey):
+        return "reference", found.related_model._meta.label_lower, False  # type: ignore[union-attr]
+    if isinstance(found, ArrayField):
+        if isinstance(found.base_field, models.CharField | models.TextField):
+            return "tags", "", False
+    elif found.choices and isinstance(found, models.CharField | models.TextField):
+        return "choice", "", False
+    else:
+        for kind, type_ in _TYPES:
+            if isinstance(found, kind):
+                return type_, "", False
+    raise BadPath(f"{path!r} is a {type(found).__name__}, which rules can't read")
+
+
+def _choices(found: Any) -> Iterable[tuple[str, Any]]:
+    if not getattr(found, "choices", None) or not isinstance(found, models.CharField | models.TextField):
+        return
+    for value, label in found.flatchoices:
+        if value:
+            yield str(value), label
+
+
+def _label(found: Any, labels: list[Any]) -> Any:
+    if isinstance(found, models.ForeignObjectRel):
+        own = found.related_model._meta.verbose_name_plural
+    else:
+        own = found.verbose_name
+    return " ".join(str(part) for part in [*labels, own]) if labels else own
+
+
+def _name(model: type[models.Model]) -> str:
+    return model._meta.label_lower

@@ -1,0 +1,34 @@
+"""What a trigger is: its kind, its parameters, and what it makes a rule listen to."""
+
+from typing import Any, ClassVar
+
+from automation.catalog.automatable import Automatable
+from automation.catalog.params import TriggerParams
+from automation.core.spec import TriggerSpec
+
+__all__ = ["Trigger", "TriggerParams", "TriggerSpec"]
+
+
+class Trigger:
+    """Base of all triggers: one subclass per kind, in a file of its own, made known by `register`."""
+
+    kind: ClassVar[str]
+    label: ClassVar[Any]
+    Params: ClassVar[type[TriggerParams]]
+
+    def spec(self, params: Any) -> TriggerSpec:
+        """What the rule listens to."""
+        raise NotImplementedError
+
+    def candidates_key(self, params: Any) -> tuple[str, str, str]:
+        """(kind, model, name): rules are looked up by it when an event is matched."""
+        spec = self.spec(params)
+        return (spec.kind, spec.model, spec.name)
+
+    def check(self, params: Any, automatable: Automatable) -> list[tuple[str, str]]:
+        """What is wrong with parameters beyond their schema: (JSON pointer below the parameters, message)."""
+        return []
+
+    def sentence(self, params: Any, automatable: Automatable) -> str:
+        """ "When a ticket is updated": a whole gettext message with named places."""
+        raise NotImplementedError

@@ -1,0 +1,1 @@
+"""Triggers: one file each, found by name."""
