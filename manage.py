@@ -5,6 +5,9 @@ import sys
 
 from django.core.management import execute_from_command_line
 
+from northwind.database import ensure_for
+
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "northwind.settings")
+    ensure_for(sys.argv)
     execute_from_command_line(sys.argv)

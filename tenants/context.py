@@ -28,7 +28,7 @@ class _Scope:
     tenant_id: int | None
 
 
-# Context variables follow a request or an async task; a new thread starts without a scope, so work handed to one must enter its own.
+# They follow a request or an async task; a new thread starts without a scope and must enter its own.
 _scope: ContextVar[_Scope] = ContextVar("tenants_scope")
 _actor: ContextVar[Actor] = ContextVar("tenants_actor", default=NOBODY)
 
@@ -50,7 +50,7 @@ def current_tenant() -> int:
 
 
 def tenant_filter() -> int | None:
-    """Return the tenant that queries are limited to, None inside `every_tenant()`; raise `NoTenantError` without a scope."""
+    """Return the tenant queries are limited to, None inside `every_tenant()`; raise `NoTenantError` without a scope."""
     scope = _scope.get(None)
     if scope is None:
         raise NoTenantError("No tenant is set: enter acting_for(tenant_id), or every_tenant() where staff may see all.")
@@ -79,7 +79,7 @@ def owner_for_write(tenant_id: int | None) -> int:
 
 @contextmanager
 def acting_for(tenant_id: int, actor: Actor | None = None) -> Iterator[None]:
-    """Limit tenant-owned queries to one tenant; with `actor`, also say who acts. Nests; the outer scope comes back at the end."""
+    """Limit tenant-owned queries to one tenant, and say who acts where `actor` is given; the outer scope comes back."""
     token = _scope.set(_Scope(tenant_id))
     try:
         if actor is None:
@@ -93,7 +93,7 @@ def acting_for(tenant_id: int, actor: Actor | None = None) -> Iterator[None]:
 
 @contextmanager
 def every_tenant() -> Iterator[None]:
-    """Lift the scope: queries see every tenant's rows. For staff in the admin and for the engine, never for a tenant's page."""
+    """Lift the scope, so that queries see every tenant: for staff in the admin and the engine, never for a page."""
     token = _scope.set(_Scope(None))
     try:
         yield

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
 from django.core.validators import validate_slug
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 
 from tenants.context import NOBODY, Actor, acting_as, acting_for

@@ -2,10 +2,10 @@
 
 import django.db.models.deletion
 import django.db.models.functions.datetime
-import tenants.validators
 from django.conf import settings
 from django.db import migrations, models
 
+import tenants.validators
 from tenants.constraints import composite_foreign_key
 
 AUDIT_IS_APPEND_ONLY = """

@@ -1,0 +1,43 @@
+"""Gives tests their database, and the programs that tests start the same one."""
+
+import os
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from django.db import connection
+from pytest_django import DjangoDbBlocker
+
+from northwind import database
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
+    """Have a server before the first test that needs it, without the test database that a killed run left behind."""
+    database.ensure()
+    with psycopg.connect(database.renamed(database.address(), "postgres"), autocommit=True) as server:
+        server.execute(f'DROP DATABASE IF EXISTS "{_test_name()}" WITH (FORCE)')
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Name the test database in DATABASE_URL, and end what still uses it before it is dropped."""
+    before = os.environ[database.VARIABLE]
+    os.environ[database.VARIABLE] = database.renamed(before, str(connection.settings_dict["NAME"]))
+    yield
+    os.environ[database.VARIABLE] = before
+    with django_db_blocker.unblock(), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+            "AND pid <> pg_backend_pid()"
+        )
+
+
+@pytest.fixture
+def database_url(transactional_db: None) -> str:
+    """Return the URL of the test database, for a test that starts programs: they see what it commits."""
+    return os.environ[database.VARIABLE]
+
+
+def _test_name() -> str:
+    return str(connection.settings_dict["TEST"]["NAME"] or f"test_{connection.settings_dict['NAME']}")
