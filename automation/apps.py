@@ -3,18 +3,19 @@
 from typing import Any
 
 from django.apps import AppConfig
+from django.apps import apps as installed
+from django.db.models import Model
 from django.db.models.signals import post_save
 
 from automation.catalog import registry
-from automation.models import Lane, Limits
-from tenants.models import Tenant
 
 
-def give_lane(sender: type[Tenant], instance: Tenant, created: bool, **kwargs: Any) -> None:
+def give_lane(sender: type[Model], instance: Model, created: bool, **kwargs: Any) -> None:
     """Without a lane no event of the tenant would ever be matched."""
     if created:
-        Lane.objects.get_or_create(tenant=instance)
-        Limits.objects.get_or_create(tenant=instance)
+        # Found by name: this module is imported before any model may be.
+        installed.get_model("automation", "Lane").objects.get_or_create(tenant=instance)
+        installed.get_model("automation", "Limits").objects.get_or_create(tenant=instance)
 
 
 class AutomationConfig(AppConfig):
@@ -26,4 +27,4 @@ class AutomationConfig(AppConfig):
     def ready(self) -> None:
         """Finds every action, trigger and automatable model by name, and listens for new tenants."""
         registry.discover()
-        post_save.connect(give_lane, sender=Tenant, dispatch_uid="automation.give_lane")
+        post_save.connect(give_lane, sender=installed.get_model("tenants", "Tenant"), dispatch_uid="automation.give_lane")

@@ -23,6 +23,7 @@ from automation.catalog.registry import automatable, model, register
 from automation.catalog.trigger import Trigger, TriggerParams, TriggerSpec
 from automation.core.calendars import Span
 from automation.core.spec import Retry
+from automation.engine.watched import Watched
 
 __all__ = [
     "Action",
@@ -48,6 +49,7 @@ __all__ = [
     "Trigger",
     "TriggerParams",
     "TriggerSpec",
+    "Watched",
     "automatable",
     "model",
     "register",

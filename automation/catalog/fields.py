@@ -6,10 +6,11 @@ from typing import Any
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import FieldDoesNotExist
 from django.db import models
+from django.utils.text import format_lazy
 
 from automation.catalog.automatable import Field
 
-_TYPES: tuple[tuple[type[models.Field[Any, Any]], str], ...] = (
+_TYPES: "tuple[tuple[type[models.Field[Any, Any]], str], ...]" = (
     (models.BooleanField, "boolean"),
     (models.DateTimeField, "datetime"),  # before DateField, of which it is a subclass
     (models.DateField, "date"),
@@ -54,8 +55,10 @@ def _field(model: type[models.Model], path: str, *, watch: bool, change: bool) -
     if way and (watch or change):
         raise BadPath(f"{path!r} can only be read: a change of {_name(holder)} is that record's own event")
     found = _resolve(holder, last, path)
-    type_, target, counts = _type(found, path, holder)
-    column = getattr(found, "column", None) or ""
+    # What a column of the database's own making holds is its output field's business.
+    value = found.output_field if isinstance(found, models.GeneratedField) else found
+    type_, target, counts = _type(value, path, holder)
+    column = "" if isinstance(found, models.ManyToManyField) else getattr(found, "column", None) or ""
     if change and not column and type_ != "references":
         raise BadPath(f"{path!r} can't be changed: it isn't a column of {_name(model)}")
     return Field(
@@ -64,7 +67,7 @@ def _field(model: type[models.Model], path: str, *, watch: bool, change: bool) -
         label_text=_label(found, labels),
         orm_path="__".join([*way, last]),
         column="" if way else column,
-        choices=tuple(_choices(found)),
+        choices=tuple(_choices(value)),
         watch=watch,
         change=change,
         target=target,
@@ -90,36 +93,32 @@ def _type(found: Any, path: str, holder: type[models.Model]) -> tuple[str, str, 
         if found.one_to_many:
             return "number", "", True
         raise BadPath(f"{path!r} is a link from another model to {_name(holder)} that rules can't read")
-    if isinstance(found, models.ManyToManyField):
-        return "references", found.related_model._meta.label_lower, False  # type: ignore[union-attr]
-    if isinstance(found, models.ForeignKey):
-        return "reference", found.related_model._meta.label_lower, False  # type: ignore[union-attr]
-    if isinstance(found, ArrayField):
-        if isinstance(found.base_field, models.CharField | models.TextField):
-            return "tags", "", False
-    elif found.choices and isinstance(found, models.CharField | models.TextField):
+    if isinstance(found, models.ManyToManyField | models.ForeignKey):
+        kind = "references" if isinstance(found, models.ManyToManyField) else "reference"
+        return kind, found.related_model._meta.label_lower, False  # type: ignore[union-attr]
+    if _is_choice(found):
         return "choice", "", False
-    else:
-        for kind, type_ in _TYPES:
-            if isinstance(found, kind):
-                return type_, "", False
+    if isinstance(found, ArrayField) and isinstance(found.base_field, models.CharField | models.TextField):
+        return "tags", "", False
+    for kind_of_field, type_ in _TYPES:
+        if isinstance(found, kind_of_field):
+            return type_, "", False
     raise BadPath(f"{path!r} is a {type(found).__name__}, which rules can't read")
 
 
+def _is_choice(found: Any) -> bool:
+    return isinstance(found, models.CharField | models.TextField) and bool(found.choices)
+
+
 def _choices(found: Any) -> Iterable[tuple[str, Any]]:
-    if not getattr(found, "choices", None) or not isinstance(found, models.CharField | models.TextField):
-        return
-    for value, label in found.flatchoices:
-        if value:
-            yield str(value), label
+    if _is_choice(found):
+        yield from ((str(value), label) for value, label in found.flatchoices if value)
 
 
 def _label(found: Any, labels: list[Any]) -> Any:
-    if isinstance(found, models.ForeignObjectRel):
-        own = found.related_model._meta.verbose_name_plural
-    else:
-        own = found.verbose_name
-    return " ".join(str(part) for part in [*labels, own]) if labels else own
+    is_link_back = isinstance(found, models.ForeignObjectRel)
+    own = found.related_model._meta.verbose_name_plural if is_link_back else found.verbose_name
+    return format_lazy("{} " * len(labels) + "{}", *labels, own) if labels else own
 
 
 def _name(model: type[models.Model]) -> str:

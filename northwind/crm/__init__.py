@@ -1,0 +1,1 @@
+"""The CRM: companies, leads, and notes about them."""
