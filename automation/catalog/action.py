@@ -98,8 +98,9 @@ class Action:
     """Base of all actions: a subclass per kind and version, in a file of its own, made known by `register`.
 
     `effects`: the first is the default, others may be chosen in the step. `models`: the models whose records it
-    works on, None for any. `needs_record`: whether the record must still be there; None means that local effects need it.
-    `params` is always a validated `Params`. `default_retry` and `default_timeout` (seconds) hold where the step names none.
+    works on, None for any. `needs_record`: whether the record must still be there; None means that local effects
+    need it. `params` is always a validated `Params`. `default_retry` and `default_timeout` (seconds) hold where the
+    step names none.
     """
 
     kind: ClassVar[str]

@@ -48,8 +48,8 @@ def automatable(
 ) -> Automatable:
     """Say what rules may do with a model: changes of `watch` are events, `read` are facts, `change` may be written.
 
-    Paths go through relations with dots ("customer.plan"). A path that names nothing is left out and kept in `problems`.
-    `name_field` is the field that says which record it is, for people.
+    Paths go through relations with dots ("customer.plan"). A path that names nothing is left out and kept in
+    `problems`. `name_field` is the field that says which record it is, for people.
     """
     name = model._meta.label_lower
     fields, wrong = build_fields(model, watch=watch, read=read, change=change)

@@ -28,7 +28,7 @@ def encode(value: object, type: str) -> Any:
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Decimal):
-        return _decimal(value)
+        return decimal_json(value)
     if isinstance(value, frozenset):
         return sorted(value)
     return value
@@ -76,7 +76,7 @@ def read(facts: Facts, path: str) -> tuple[bool, Any]:
     return path in snapshot, snapshot.get(path)
 
 
-def _decimal(value: Decimal) -> int | str:
+def decimal_json(value: Decimal) -> int | str:
     """Whole numbers that every JSON reader keeps exactly stay numbers; all others become text."""
     if abs(value.adjusted()) > 60:
         return str(value)

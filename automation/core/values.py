@@ -10,6 +10,10 @@ MAX_DEPTH = 32
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
+UNFIT = (ValueError, TypeError, ArithmeticError, AttributeError)
+"""What reading a value as a type that it isn't may raise; a verdict is then unknown, never false."""
+
+
 class NotThisType(ValueError):
     """A value that can't be read as the field's type."""
 
