@@ -1,13 +1,13 @@
 """One leaf compiled into a closure over facts: true, false, or None for unknown."""
 
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import date
 from typing import Any
 
-from automation.core.facts import EVENT_PREFIX, Facts, read
-from automation.core.moments import TIME_OPERATORS, Moment
 from automation.core.changes import change_judge
 from automation.core.comparisons import Test
+from automation.core.facts import EVENT_PREFIX, Facts, read
+from automation.core.moments import TIME_OPERATORS, Moment
 from automation.core.operators import OPERATORS, Operator
 from automation.core.spec import Leaf
 from automation.core.values import DECODERS, UNFIT, number

@@ -1,80 +1,29 @@
 """What a run does next, decided from its version and the steps that are settled."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Literal
 
 from automation.core.conditions import TRUE, Verdict
+from automation.core.decisions import OTHERWISE, Choose, Decision, Fail, Finish, Perform, Settled, Skip, Sleep, Stop
 from automation.core.spec import Arm, Condition, Node, RuleSpec
 
-OTHERWISE = "otherwise"
-"""What `Settled.taken` says of a branch none of whose arms was true."""
+__all__ = [
+    "OTHERWISE",
+    "Choose",
+    "Decision",
+    "Fail",
+    "Finish",
+    "HistoryMismatch",
+    "Perform",
+    "Settled",
+    "Skip",
+    "Sleep",
+    "Stop",
+    "decide",
+    "decide_at",
+    "fails_run",
+    "following",
+]
 
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """A step that has come to its end: its path, how, and for a branch the id of the arm taken (or "otherwise")."""
-
-    path: str
-    state: Literal["succeeded", "failed", "skipped"]
-    taken: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Perform:
-    """Perform the node's action."""
-
-    node: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Sleep:
-    """Wait for the node's span, a zero one too, then settle it."""
-
-    node: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Choose:
-    """Go on at `next_index` (None: the run ends) through the arm `arm_id` (None: otherwise).
-
-    `unknown` lists (arm id, verdict) of arms that couldn't be judged; such an arm isn't taken.
-    """
-
-    node: Node
-    arm_id: str | None
-    next_index: int | None
-    unknown: tuple[tuple[str, Verdict], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Skip:
-    """The node is switched off: settle it as skipped."""
-
-    node: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """End the run here; with "later_rules" also the later rules of the event."""
-
-    node: Node
-    ends: Literal["run", "later_rules"]
-
-
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """Nothing is left to do: the run has succeeded."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fail:
-    """The node has failed for good, and the run with it."""
-
-    node: Node
-
-
-Decision = Perform | Sleep | Choose | Skip | Stop | Finish | Fail
 JudgeCondition = Callable[[Condition], Verdict]
 
 
@@ -83,10 +32,10 @@ class HistoryMismatch(ValueError):
 
 
 def decide(spec: RuleSpec, history: Iterable[Settled], judge: JudgeCondition) -> Decision:
-    """What comes after the settled steps, which are given in their order. One look at each; `judge` is asked for arms only.
+    """What comes after the settled steps, given in their order. One look at each; `judge` is asked for arms only.
 
-    Pure: the same version, history and verdicts always give the same decision. HistoryMismatch when a settled step isn't
-    the one that the version has at that place.
+    Pure: the same version, history and verdicts always give the same decision. HistoryMismatch when a settled step
+    isn't the one that the version has at that place.
     """
     index = spec.first
     for settled in history:
