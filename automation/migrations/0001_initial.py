@@ -66,7 +66,7 @@ class Migration(migrations.Migration):
                 ('path', models.JSONField(default=list)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('matched_at', models.DateTimeField(null=True)),
-                ('tenant', models.ForeignKey(db_index=False, editable=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
+                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
             ],
         ),
         migrations.CreateModel(
@@ -115,7 +115,7 @@ class Migration(migrations.Migration):
                 ('text', models.TextField(blank=True, default='')),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('sent_at', models.DateTimeField(null=True)),
-                ('tenant', models.ForeignKey(db_index=False, editable=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
+                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
             ],
         ),
         migrations.CreateModel(
@@ -145,7 +145,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('deleted_at', models.DateTimeField(blank=True, null=True)),
                 ('owner', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('tenant', models.ForeignKey(db_index=False, editable=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
+                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
             ],
         ),
         migrations.CreateModel(
@@ -157,7 +157,7 @@ class Migration(migrations.Migration):
                 ('changed_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('changed_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('rule', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='draft', to='automation.rule')),
-                ('tenant', models.ForeignKey(db_index=False, editable=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
+                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
             ],
             options={
                 'abstract': False,
@@ -175,7 +175,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('published_by', models.ForeignKey(blank=True, db_constraint=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('rule', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='versions', to='automation.rule')),
-                ('tenant', models.ForeignKey(db_index=False, editable=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
+                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
             ],
         ),
         migrations.AddField(
@@ -204,7 +204,7 @@ class Migration(migrations.Migration):
                 ('forked_from_run', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='automation.run')),
                 ('rule', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='automation.rule')),
                 ('rule_version', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='automation.ruleversion')),
-                ('tenant', models.ForeignKey(db_index=False, editable=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
+                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
             ],
         ),
         migrations.CreateModel(
@@ -230,7 +230,7 @@ class Migration(migrations.Migration):
                 ('started_at', models.DateTimeField(null=True)),
                 ('ended_at', models.DateTimeField(null=True)),
                 ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='steps', to='automation.run')),
-                ('tenant', models.ForeignKey(db_index=False, editable=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
+                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
             ],
         ),
         migrations.CreateModel(
@@ -244,7 +244,7 @@ class Migration(migrations.Migration):
                 ('resolved_at', models.DateTimeField(null=True)),
                 ('resolution', models.CharField(blank=True, db_default='', default='', max_length=24)),
                 ('actor', models.CharField(blank=True, db_default='', default='', max_length=200)),
-                ('tenant', models.ForeignKey(db_index=False, editable=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
+                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
                 ('event', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='automation.event')),
                 ('run', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='dead_letters', to='automation.run')),
                 ('step', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='dead_letters', to='automation.stepexecution')),
@@ -262,7 +262,7 @@ class Migration(migrations.Migration):
                 ('outcome', models.CharField(blank=True, db_default='', default='', max_length=10)),
                 ('request', models.TextField(blank=True, db_default='', default='')),
                 ('answer', models.TextField(blank=True, db_default='', default='')),
-                ('tenant', models.ForeignKey(db_index=False, editable=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
+                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
                 ('step', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='tries', to='automation.stepexecution')),
             ],
         ),
@@ -297,7 +297,7 @@ class Migration(migrations.Migration):
                 ('settings', models.JSONField(blank=True, default=dict)),
                 ('revision', models.IntegerField(default=0)),
                 ('changed_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('tenant', models.ForeignKey(db_index=False, editable=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
+                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
             ],
             options={
                 'constraints': [models.UniqueConstraint(fields=('tenant', 'name'), name='automation_connection_name'), models.UniqueConstraint(fields=('tenant', 'id'), name='automation_connection_tenant_id')],
