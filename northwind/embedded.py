@@ -105,7 +105,7 @@ class Server:
                 if not folder.exists():
                     folder.mkdir(parents=True)
                     like(folder.parent, folder)
-            file: IO[str] = path.open(mode, encoding="utf-8")  # type: ignore[assignment]  # a text mode
+            file: IO[str] = path.open(mode, encoding="utf-8")
         except PermissionError as problem:
             raise EmbeddedDatabaseError(
                 f"{problem.filename} belongs to somebody else. Run the command as that user, "
@@ -178,7 +178,7 @@ class Server:
     def run(self, command: list[str]) -> subprocess.Popen[bytes]:
         """Start a program as the server's account; it and its children hold the server's lock while they live."""
         environment = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
-        user, group, groups = (None, None, None) if os.geteuid() else (self.account.pw_uid, self.account.pw_gid, [])
+        as_root = not os.geteuid()
         with self.open("pg.log", "w") as log, self.open("server.lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             # A session of its own, so that Ctrl-C ends the command first.
@@ -191,9 +191,9 @@ class Server:
                 stderr=log,
                 pass_fds=[lock.fileno()],
                 start_new_session=True,
-                user=user,
-                group=group,
-                extra_groups=groups,
+                user=self.account.pw_uid if as_root else None,
+                group=self.account.pw_gid if as_root else None,
+                extra_groups=[] if as_root else None,
             )
 
     def end_of_log(self) -> str:

@@ -2,20 +2,38 @@
 
 from pathlib import Path
 
+import django_stubs_ext
 import environ
 from csp.constants import NONE, SELF
 
 from northwind import database
+from northwind.logs import configure, logging_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
+django_stubs_ext.monkeypatch()  # lets classes such as ModelAdmin[Ticket] name their model, as the type checker wants
+
+# --- The deployment ---------------------------------------------------------------------------------------------------
 
 DEBUG = env.bool("DEBUG", False)
-SECRET_KEY = env.str("SECRET_KEY", "development-only-key-that-no-deployment-uses")
-ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", "testserver"])
+HTTPS = env.bool("HTTPS", False)
+# Served in the open, it needs a key of its own; the one here is for a machine's own use only.
+SECRET_KEY = env.str("SECRET_KEY") if HTTPS else env.str("SECRET_KEY", "development-only-key-that-no-deployment-uses")
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+
+SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SECURE_HSTS_SECONDS = env.int("HSTS_SECONDS", 365 * 24 * 3600) if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
+if env.bool("BEHIND_PROXY", False):
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+# To be put on the browsers' preload list is a decision about a whole domain, which this product can't take.
+SILENCED_SYSTEM_CHECKS = ["security.W021"]
+
+# --- The application --------------------------------------------------------------------------------------------------
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "tenants.apps.StaffAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -31,6 +49,7 @@ INSTALLED_APPS = [
     "northwind.crm",
 ]
 MIDDLEWARE = [
+    "northwind.logs.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -59,23 +78,43 @@ TEMPLATES = [
     },
 ]
 
+# --- Data -------------------------------------------------------------------------------------------------------------
+
 DATABASES = {"default": env.db_url_config(database.address())}
 DATABASES["default"].setdefault("OPTIONS", {})
-DATABASES["default"] |= {"CONN_MAX_AGE": 600, "CONN_HEALTH_CHECKS": True}
+if env.bool("DB_POOL", False):  # for web processes only: the workers' forked processes would share its sockets
+    DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": 8, "timeout": 5}
+else:
+    DATABASES["default"] |= {"CONN_MAX_AGE": 600, "CONN_HEALTH_CHECKS": True}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+# --- People -----------------------------------------------------------------------------------------------------------
+
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "login"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
+
+# --- Pages ------------------------------------------------------------------------------------------------------------
+
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / ".static"
+# With a folder that collectstatic filled, files are served from it under names that change with their content.
+STATIC_ROOT = env.str("STATIC_ROOT", None)
+WHITENOISE_USE_FINDERS = not STATIC_ROOT
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "staticfiles": {
+        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        if STATIC_ROOT
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
 }
-LOGIN_URL = "login"
-LOGIN_REDIRECT_URL = "/"
-
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [NONE],
@@ -89,6 +128,15 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": [NONE],
     }
 }
+
+# --- Mail and logs ----------------------------------------------------------------------------------------------------
+
+vars().update(env.email_url("EMAIL_URL", "consolemail://"))
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.str("DEFAULT_FROM_EMAIL", "northwind@localhost")
+LOGGING = logging_settings(as_json=env.str("LOG_FORMAT", "text") == "json", level=env.str("LOG_LEVEL", "INFO"))
+configure()
+
+# --- Workers ----------------------------------------------------------------------------------------------------------
 
 WORKERS = env.int("WORKERS", 2)
 Q_CLUSTER = {

@@ -1,6 +1,7 @@
-"""Registers the tenancy with Django."""
+"""Registers the tenancy, and the admin of its staff, with Django."""
 
 from django.apps import AppConfig
+from django.contrib.admin import apps as admin_apps
 from django.utils.translation import gettext_lazy as _
 
 
@@ -9,3 +10,10 @@ class TenantsConfig(AppConfig):
 
     name = "tenants"
     verbose_name = _("Tenants")
+
+
+class StaffAdminConfig(admin_apps.AdminConfig):
+    """Django's admin, with a site that lifts the scope and audits it."""
+
+    default = False
+    default_site = "tenants.site.StaffSite"

@@ -1,10 +1,10 @@
 """Finds the tenant of a page under /t/<slug>/ and limits the request to it."""
 
+import re
 from collections.abc import Callable
 
 from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
-from django.core.validators import validate_slug
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 
@@ -12,6 +12,7 @@ from tenants.context import NOBODY, Actor, acting_as, acting_for
 from tenants.models import Membership, Tenant
 
 PREFIX = "/t/"
+SLUG = re.compile(r"[A-Za-z0-9_-]{1,60}")
 
 
 class TenantRequest(HttpRequest):
@@ -40,7 +41,7 @@ class TenantMiddleware:
         if not request.path_info.startswith(PREFIX):
             with acting_as(actor):
                 return self.get_response(request)
-        if actor is NOBODY:
+        if actor.id is None:
             return redirect_to_login(request.get_full_path())
         tenant = open_tenant(request.path_info.removeprefix(PREFIX).partition("/")[0])
         with acting_for(tenant.pk, actor):
@@ -63,8 +64,7 @@ def actor_of(request: HttpRequest) -> Actor:
 
 def open_tenant(slug: str) -> Tenant:
     """Return the tenant of that slug; raise Http404 where there is none or it is closed."""
-    validate = validate_slug.regex.fullmatch
-    tenant = Tenant.objects.filter(slug=slug, closed_at=None).first() if validate(slug) else None
+    tenant = Tenant.objects.filter(slug=slug, closed_at=None).first() if SLUG.fullmatch(slug) else None
     if tenant is None:
         raise Http404
     return tenant

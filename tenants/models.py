@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
+from tenants.context import tenant_filter
 from tenants.managers import TenantManager, give_owner
 from tenants.roles import Role, includes
 from tenants.validators import validate_language, validate_time_zone
@@ -48,7 +49,7 @@ class TenantOwned(models.Model):
     """The base of every row that a tenant owns."""
 
     # No index of its own: each table has one that begins with the tenant.
-    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", db_index=False, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", db_index=False)
 
     objects = TenantManager()
 
@@ -65,10 +66,27 @@ class TenantOwned(models.Model):
         give_owner(self)
         return super().delete(*args, **kwargs)
 
+    def clean(self) -> None:
+        """Refuse a reference to another tenant's row."""
+        super().clean()
+        owner = self.tenant_id or tenant_filter()
+        for field in self._meta.concrete_fields:
+            target = getattr(self, field.name) if _is_owned(field) else None
+            if target is not None and target.tenant_id != owner:
+                message = _("“%(field)s” isn't of this tenant.")
+                raise ValidationError(message, code="other_tenant", params={"field": field.verbose_name})
+
     def validate_constraints(self, exclude: Collection[str] | None = None) -> None:
         """Validate with the owner known, also where a form leaves it out, so that "unique in the tenant" is checked."""
-        give_owner(self)
-        super().validate_constraints(exclude=set(exclude or ()) - {"tenant"})
+        if self.tenant_id is None and (tenant_id := tenant_filter()) is not None:
+            self.tenant_id = tenant_id
+        left_out = set(exclude or ())
+        super().validate_constraints(exclude=left_out if self.tenant_id is None else left_out - {"tenant"})
+
+
+def _is_owned(field: models.Field[Any, Any]) -> bool:
+    """Say whether a field refers to a row of a tenant."""
+    return isinstance(field.related_model, type) and issubclass(field.related_model, TenantOwned)
 
 
 class Membership(TenantOwned):

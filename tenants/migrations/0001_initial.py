@@ -141,7 +141,6 @@ class Migration(migrations.Migration):
                     "tenant",
                     models.ForeignKey(
                         db_index=False,
-                        editable=False,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
                         to="tenants.tenant",
@@ -182,7 +181,6 @@ class Migration(migrations.Migration):
                     "tenant",
                     models.ForeignKey(
                         db_index=False,
-                        editable=False,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
                         to="tenants.tenant",
@@ -207,7 +205,6 @@ class Migration(migrations.Migration):
             name="tenant",
             field=models.ForeignKey(
                 db_index=False,
-                editable=False,
                 on_delete=django.db.models.deletion.PROTECT,
                 related_name="+",
                 to="tenants.tenant",

@@ -1,0 +1,6 @@
+"""The product's settings with the migration linter, which only checks use."""
+
+from northwind.settings import *  # noqa: F403
+
+INSTALLED_APPS = [*INSTALLED_APPS, "django_migration_linter"]  # noqa: F405
+MIGRATION_LINTER_OPTIONS = {"include_apps": ["tenants", "automation", "helpdesk", "crm"], "no_cache": True}
