@@ -1,0 +1,135 @@
+"""The words, icons and tones in which every screen shows states and reasons."""
+
+from dataclasses import dataclass
+
+from django.utils.functional import _StrPromise
+from django.utils.translation import gettext_lazy as _
+
+from automation.core.states import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """How one state is shown: a word, the name of an icon, and a tone that CSS knows ("ok", "error", …)."""
+
+    text: _StrPromise
+    icon: str
+    tone: str
+
+
+RUNNING = Word(_("Running"), "run", "info")
+WAITING = Word(_("Waiting"), "clock", "waiting")
+RETRYING = Word(_("Retrying"), "again", "waiting")
+HELD = Word(_("Held"), "hold", "warn")
+DONE = Word(_("Done"), "check", "ok")
+FAILED = Word(_("Failed"), "cross", "error")
+CANCELLED = Word(_("Cancelled"), "ban", "quiet")
+UNDOING = Word(_("Undoing"), "undo", "waiting")
+UNDONE = Word(_("Undone"), "undo", "quiet")
+LOOP = Word(_("Stopped by loop protection"), "shield", "warn")
+NOT_STARTED = Word(_("Not started"), "dash", "quiet")
+SKIPPED = Word(_("Skipped"), "dash", "quiet")
+NOT_REACHED = Word(_("Not reached"), "dash", "quiet")
+UNKNOWN = Word(_("Unknown"), "alert", "warn")
+
+RUN_WORDS = {
+    "pending": RUNNING,
+    "running": RUNNING,
+    "waiting": WAITING,
+    "paused": HELD,
+    "succeeded": DONE,
+    "failed": FAILED,
+    "cancelled": CANCELLED,
+    "compensating": UNDOING,
+    "compensated": UNDONE,
+    "compensation_failed": FAILED,
+    "suppressed": NOT_STARTED,
+}
+STEP_WORDS = {
+    "": NOT_REACHED,
+    "pending": RUNNING,
+    "running": RUNNING,
+    "retrying": RETRYING,
+    "waiting": WAITING,
+    "succeeded": DONE,
+    "failed": FAILED,
+    "skipped": SKIPPED,
+    "cancelled": CANCELLED,
+    "dead": FAILED,
+    "compensated": UNDONE,
+}
+ATTEMPT_WORDS = {
+    "": RUNNING,
+    "ok": DONE,
+    "failed": FAILED,
+    "timeout": Word(_("Timed out"), "clock", "error"),
+    "lost": Word(_("Lost"), "alert", "warn"),
+    "cancelled": CANCELLED,
+}
+RESULT_WORDS = {
+    "true": Word(_("True"), "check", "ok"),
+    "false": Word(_("False"), "cross", "error"),
+    "unknown": UNKNOWN,
+    "not_needed": Word(_("Not needed"), "dash", "quiet"),
+}
+CHANGE_WORDS = {
+    "added": Word(_("Added"), "plus", "ok"),
+    "removed": Word(_("Removed"), "dash", "error"),
+    "changed": Word(_("Changed"), "edit", "info"),
+    "moved": Word(_("Moved"), "up", "quiet"),
+}
+HELD_REASONS = frozenset({Reason.PAUSED, Reason.RULE_OFF})
+LOOP_REASONS = frozenset({Reason.LOOP_SAME_RULE, Reason.LOOP_DEPTH, Reason.LOOP_BUDGET, Reason.RATE})
+STILL_GOING = frozenset({"pending", "running", "waiting"})
+
+REASON_WORDS: dict[str, _StrPromise] = {
+    Reason.NOT_MATCHED: _("The conditions did not match"),
+    Reason.UNKNOWN_FIELD: _("A field that the rule reads no longer exists"),
+    Reason.BROKEN_REFERENCE: _("Something that the rule uses no longer exists"),
+    Reason.LOOP_SAME_RULE: _("The rule had already run for this record in the same chain"),
+    Reason.LOOP_DEPTH: _("The chain of rules that start each other was too long"),
+    Reason.LOOP_BUDGET: _("One change had already started too many runs"),
+    Reason.RATE: _("The rule ran too often in a short time"),
+    Reason.PAUSED: _("Held by a pause"),
+    Reason.RULE_OFF: _("Held because the rule is off"),
+    Reason.ALREADY_WAITING: _("A run of this rule waits already for this record"),
+    Reason.SUPERSEDED: _("Replaced by a newer run of the same rule"),
+    Reason.LIMIT_PER_RECORD: _("The limit of runs for this record was reached"),
+    Reason.LIMIT_PER_RECIPIENT: _("The limit of messages to this person was reached"),
+    Reason.STOPPED_BY_RULE: _("An earlier rule stopped the later ones"),
+    Reason.EPISODE_MOVED: _("What it waited for has moved"),
+    Reason.RECORD_GONE: _("The record was deleted"),
+    Reason.EXPIRED: _("It outlived its longest life"),
+    Reason.TENANT_BUSY: _("Too much work waits already"),
+    Reason.ENDPOINT_DOWN: _("The other system does not answer"),
+    Reason.IMPORT_SKIPPED: _("The rule leaves out imported records"),
+    Reason.OWNER_GONE: _("The rule's owner has left"),
+    Reason.NO_ASSIGNEE: _("Nobody was there to assign to"),
+    Reason.OPTED_OUT: _("The recipient does not want such mail"),
+    Reason.SELF_ADDRESS: _("The recipient is our own address"),
+    Reason.AUTO_SUBMITTED: _("It answers an automatic message"),
+    Reason.NO_BUSINESS_TIME: _("The calendar has no open hours"),
+    Reason.TEMPLATE_ERROR: _("A text could not be filled in"),
+    Reason.REJECTED: _("The other system refused it for good"),
+    Reason.EXHAUSTED: _("Every attempt failed"),
+    Reason.DELIVERY_UNKNOWN: _("Nobody knows whether it arrived"),
+    Reason.POISON: _("It stopped the worker again and again"),
+    Reason.DEADLINE: _("It took too long"),
+    Reason.CANCELLED_BY: _("Cancelled by a person"),
+}
+
+
+def run_word(state: str, reason: str = "") -> Word:
+    """The word for a run: what waits under a pause is held, what the loop guard stopped says so."""
+    if state in STILL_GOING and reason in HELD_REASONS:
+        return HELD
+    if state == "suppressed" and reason in LOOP_REASONS:
+        return LOOP
+    return RUN_WORDS.get(state, UNKNOWN)
+
+
+def step_word(state: str, reason: str = "") -> Word:
+    """The word for a step; an empty state means that the run didn't reach it."""
+    if state in {"pending", "waiting", "retrying"} and reason in HELD_REASONS:
+        return HELD
+    return STEP_WORDS.get(state, UNKNOWN)

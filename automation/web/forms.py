@@ -1,0 +1,65 @@
+"""The small forms of the pages: what may be typed, and what is said when it doesn't fit."""
+
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from automation.engine.operate.pause import LEVELS
+
+NAME_LIMIT, NOTE_LIMIT, REASON_LIMIT = 120, 400, 400
+NO_NAME = _("Give the rule a name.")
+NO_REASON = _("Say why: people who look here later need it.")
+
+
+class NameForm(forms.Form):
+    """The name of a rule."""
+
+    name = forms.CharField(
+        max_length=NAME_LIMIT,
+        error_messages={"required": NO_NAME, "max_length": _("A name has at most %(limit_value)d characters.")},
+    )
+
+
+class PublishForm(forms.Form):
+    """What is published: the revision that was looked at, and a note for the list of versions."""
+
+    revision = forms.IntegerField(min_value=0)
+    note = forms.CharField(max_length=NOTE_LIMIT, required=False)
+
+
+class PauseForm(forms.Form):
+    """How a tenant is paused: the level, the reason, and optionally when to go on by itself, in the tenant's zone."""
+
+    level = forms.ChoiceField(
+        choices=[(level, level) for level in LEVELS], error_messages={"required": _("Choose what should stop.")}
+    )
+    reason = forms.CharField(
+        max_length=REASON_LIMIT,
+        error_messages={"required": NO_REASON, "max_length": _("A reason has at most %(limit_value)d characters.")},
+    )
+    until = forms.DateTimeField(
+        required=False,
+        input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"],
+        error_messages={"invalid": _("Write the time like 2026-11-03 12:00, or leave it empty.")},
+    )
+
+    def clean_until(self) -> datetime | None:
+        """The moment must lie ahead."""
+        until: datetime | None = self.cleaned_data["until"]
+        if until is not None and until <= timezone.now():
+            raise forms.ValidationError(_("This time is past already: choose a later one, or leave it empty."))
+        return until
+
+
+class ReasonForm(forms.Form):
+    """Why something is held or ended."""
+
+    reason = forms.CharField(max_length=REASON_LIMIT, error_messages={"required": NO_REASON})
+
+
+def first_errors(form: forms.Form) -> dict[str, Any]:
+    """The first message of each faulty field, by the field's name."""
+    return {name: messages[0] for name, messages in form.errors.items()}
