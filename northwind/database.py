@@ -61,13 +61,12 @@ def ensure() -> str:
     if os.environ.get(VARIABLE):
         return os.environ[VARIABLE]
     here = server()
+    _use.append(here.uses())
+    atexit.register(_release, here, os.getpid())
     with here.alone():
-        use = here.uses()
         if not here.settle():
             here.start()
         _make_database()
-    _use.append(use)
-    atexit.register(_release, here, os.getpid())
     _end_in_order()
     os.environ[VARIABLE] = address()
     return os.environ[VARIABLE]

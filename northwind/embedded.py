@@ -47,8 +47,12 @@ class Server:
 
     @cached_property
     def socket_folder(self) -> Path:
-        """Where the socket lies: the data directory, or a private folder where that path is too long for a socket."""
-        if len(os.fsencode(self.cluster / SOCKET_NAME)) <= LONGEST_SOCKET_PATH:
+        """Where the socket lies: the data directory, or a private folder where that path can't be a socket's.
+
+        A comma would separate two servers, and a quote would end the name in the server's settings.
+        """
+        path = os.fsencode(self.cluster / SOCKET_NAME)
+        if len(path) <= LONGEST_SOCKET_PATH and not set(path) & set(b',"'):
             return self.cluster
         name = sha256(os.fsencode(self.cluster)).hexdigest()[:12]
         return SHORT / f"northwind-{name}"
@@ -150,7 +154,8 @@ class Server:
         if self.socket_folder != self.cluster:
             self.make_private(self.socket_folder)
         # No process of an earlier server lives, so what it left is stale, and its pid may be anybody's by now.
-        (self.cluster / "postmaster.pid").unlink(missing_ok=True)
+        for left in (self.cluster / "postmaster.pid", self.socket_folder / f"{SOCKET_NAME}.lock"):
+            left.unlink(missing_ok=True)
         command = [str(self.programs / "postgres"), "-D", str(self.cluster), "-c", "listen_addresses="]
         command += ["-c", f"max_connections={MAX_CONNECTIONS}", "-c", f'unix_socket_directories="{self.socket_folder}"']
         process = self.run(command)
