@@ -62,6 +62,7 @@ class StepExecution(TenantOwned):
     state = models.CharField(max_length=12, default="pending")
     reason = models.CharField(max_length=24, default="", db_default="", blank=True)
     attempts = models.IntegerField(default=0, db_default=0)
+    retried_at_attempt = models.IntegerField(default=0, db_default=0)  # attempts when a person last retried: they don't count
     deliveries = models.IntegerField(default=0, db_default=0)
     effect_state = models.CharField(max_length=10, default="none", db_default="none")
     connection = models.CharField(max_length=80, default="", db_default="", blank=True)

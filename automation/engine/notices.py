@@ -1,0 +1,176 @@
+"""Says whom to tell what, once per subject and period, and puts it into a mail."""
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.db.models import Q
+from django.utils import translation
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from automation.models import Notice, Rule
+from automation.store.waves import NewNotice, Wave
+from tenants.context import acting_for
+from tenants.models import Membership, Tenant
+from tenants.roles import Role
+
+DEAD_LETTER, RULE_HELD, RULE_OFF, EVENT_SET_ASIDE = "dead_letter", "rule_held", "rule_off", "event_set_aside"
+TITLE, ERROR_SHOWN = 200, 2000
+# What differs between two cases of one error: numbers, keys and quoted values don't make it another one.
+_PARTICULARS = re.compile(r"[0-9a-f]{16,}|\d+|'[^']*'|\"[^\"]*\"", re.IGNORECASE)
+
+
+class About(NamedTuple):
+    """The rule that a notice is about."""
+
+    tenant_id: int
+    rule_id: int
+    rule_name: str
+
+
+def dead_letter_notice(
+    *,
+    tenant_id: int,
+    rule_id: int,
+    rule_name: str,
+    run_id: int | None,
+    step_path: str,
+    reason: str,
+    error: str,
+    now: datetime,
+) -> NewNotice:
+    """Tells that a step failed for good: one notice per rule and error in an hour, further cases are only counted.
+
+    Without an owner or admin who has a mail address it has no recipients, and is seen in the product only.
+    """
+    about = About(tenant_id, rule_id, rule_name)
+    alike = hashlib.sha256(f"{step_path}|{reason}|{_PARTICULARS.sub('#', error)}".encode()).hexdigest()[:16]
+
+    def words() -> tuple[str, str]:
+        title = _("“%(rule)s”: a step failed for good") % {"rule": rule_name}
+        text = _(
+            "The step “%(step)s” of the rule “%(rule)s” failed for good in run %(run)s and waits for a person.\n\n"
+            "Reason: %(reason)s\nError: %(error)s\n\n"
+            "Open the run to see each attempt, and to retry it or to give it up."
+        ) % {"step": step_path, "rule": rule_name, "run": run_id, "reason": reason, "error": error[:ERROR_SHOWN]}
+        return title, text
+
+    return _notice(DEAD_LETTER, about, subject=f"rule:{rule_id}:{alike}", period=hour(now), words=words)
+
+
+def rule_held_notice(*, tenant_id: int, rule_id: int, rule_name: str, reason: str, now: datetime) -> NewNotice:
+    """Tells that the engine itself holds a rule, as it does for one that runs too often: once a day per rule."""
+    about = About(tenant_id, rule_id, rule_name)
+
+    def words() -> tuple[str, str]:
+        title = _("“%(rule)s” is held") % {"rule": rule_name}
+        text = _(
+            "The rule “%(rule)s” was held by the engine (%(reason)s): it ran too often on one record, as a loop does."
+            "\n\n"
+            "Its events are kept and nothing of it runs until someone resumes it, or switches it off and on."
+        ) % {"rule": rule_name, "reason": reason}
+        return title, text
+
+    return _notice(RULE_HELD, about, subject=f"rule:{rule_id}:{reason}", period=day(now), words=words)
+
+
+def rule_off_notice(
+    *, tenant_id: int, rule_id: int, rule_name: str, reason: str, problems: Sequence[str], now: datetime
+) -> NewNotice:
+    """Tells that a rule was switched off by the engine, because something that it uses is gone: once a day per rule."""
+    about = About(tenant_id, rule_id, rule_name)
+
+    def words() -> tuple[str, str]:
+        title = _("“%(rule)s” was switched off") % {"rule": rule_name}
+        text = _(
+            "The rule “%(rule)s” was switched off (%(reason)s), because something that it uses is gone:\n\n%(problems)s"
+        ) % {"rule": rule_name, "reason": reason, "problems": "\n".join(problems)[:ERROR_SHOWN]}
+        return title, text
+
+    return _notice(RULE_OFF, about, subject=f"rule:{rule_id}:{reason}", period=day(now), words=words)
+
+
+def event_set_aside_notice(*, tenant_id: int, event_id: int, error: str, now: datetime) -> NewNotice:
+    """Tells the tenant's admins that an event was set aside because judging it ended its worker again and again."""
+    about = About(tenant_id, 0, "")
+
+    def words() -> tuple[str, str]:
+        title = _("Event %(event)s was set aside") % {"event": event_id}
+        text = _(
+            "Matching event %(event)s failed again and again, so it was set aside and waits for a person.\n\n"
+            "Error: %(error)s"
+        ) % {"event": event_id, "error": error[:ERROR_SHOWN]}
+        return title, text
+
+    return _notice(EVENT_SET_ASIDE, about, subject="poison", period=hour(now), words=words)
+
+
+def tell(notices: Sequence[NewNotice]) -> None:
+    """Writes notices and their deliveries in the caller's transaction; its last locks."""
+    Wave(notices=list(notices)).write()
+
+
+def recipients(tenant_id: int, rule_id: int) -> list[str]:
+    """The addresses of the rule's owner, while he belongs to the tenant, and of its admins; each once, sorted."""
+    with acting_for(tenant_id):
+        owner_id = Rule.objects.filter(pk=rule_id).values_list("owner_id", flat=True).first()
+        people = Membership.objects.filter(is_active=True, user__is_active=True).exclude(user__email="")
+        found = people.filter(Q(role=Role.ADMIN) | Q(user_id=owner_id or 0))
+        return sorted(set(found.values_list("user__email", flat=True)))
+
+
+def compose(notice: Notice) -> EmailMessage:
+    """The mail of a notice: its text, and how often it happened since the last one about the same subject."""
+    with acting_for(notice.tenant_id), translation.override(_language(notice.tenant_id)):
+        earlier = (
+            Notice.objects.filter(kind=notice.kind, subject=notice.subject, pk__lt=notice.pk).order_by("-pk").first()
+        )
+        cases = notice.cases + (earlier.cases - 1 if earlier else 0)
+        since = ngettext(
+            "It happened %(cases)d time since the last mail about it.",
+            "It happened %(cases)d times since the last mail about it.",
+            cases,
+        ) % {"cases": cases}
+        body = f"{notice.text}\n\n{since}\n" if earlier else f"{notice.text}\n"
+    return EmailMessage(
+        subject=" ".join(notice.title.split()),
+        body=body,
+        from_email=settings.DEFAULT_FROM_EMAIL,
+        to=list(notice.recipients),
+        headers={"Auto-Submitted": "auto-generated", "Message-ID": _message_id(notice)},
+    )
+
+
+def hour(now: datetime) -> str:
+    """The period of a dead letter: the hour, in UTC."""
+    return now.astimezone(UTC).strftime("%Y-%m-%dT%H")
+
+
+def day(now: datetime) -> str:
+    """The period of every other notice: the day, in UTC."""
+    return now.astimezone(UTC).strftime("%Y-%m-%d")
+
+
+def _notice(kind: str, about: About, *, subject: str, period: str, words: Callable[[], tuple[str, str]]) -> NewNotice:
+    """The notice, in the tenant's language; one that was told in this period already is only counted."""
+    with acting_for(about.tenant_id):
+        if Notice.objects.filter(kind=kind, subject=subject, period=period).exists():
+            return NewNotice(about.tenant_id, kind, subject, period, "", "", [])
+    to = recipients(about.tenant_id, about.rule_id)
+    with translation.override(_language(about.tenant_id)):
+        title, text = words()
+    return NewNotice(about.tenant_id, kind, subject, period, title[:TITLE], text, to)
+
+
+def _language(tenant_id: int) -> str:
+    return Tenant.objects.values_list("language", flat=True).get(pk=tenant_id)
+
+
+def _message_id(notice: Notice) -> str:
+    """The same for every try, so that a mail which is sent twice is seen once."""
+    return f"<notice-{notice.pk}@{settings.DEFAULT_FROM_EMAIL.rpartition('@')[2].strip('>') or 'localhost'}>"

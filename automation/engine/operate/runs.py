@@ -1,0 +1,103 @@
+"""Cancels runs: at once where no worker is on them, else by asking the worker."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from automation.core.states import TERMINAL_RUN
+from automation.engine.operate import Refused
+from automation.models import Run
+from automation.store import verbs
+from automation.store.verbs import LockedRun
+from tenants.context import current_actor, current_tenant
+from tenants.models import AuditEntry
+
+PASSES = 3  # a run may change its state between two looks: once more, until nothing is found
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """What became of runs that were to be cancelled: ended at once, or their worker asked to."""
+
+    ended: int = 0
+    asked: int = 0
+
+    def __add__(self, other: "Cancelled") -> "Cancelled":
+        return Cancelled(self.ended + other.ended, self.asked + other.asked)
+
+
+def cancel(run_id: int, reason: str = "") -> Cancelled:
+    """Cancels a run of the current tenant: its timers go, and what hasn't begun doesn't begin any more.
+
+    While a worker is on it, the worker is asked and ends it within a second or at its step's deadline. Doing it twice
+    does nothing more. Raises `Run.DoesNotExist`, and `Refused` for a run that ended otherwise.
+    """
+    tenant_id = current_tenant()
+    with transaction.atomic():
+        runs = verbs.lock_runs(tenant_id, [run_id])
+        if not runs:
+            raise Run.DoesNotExist
+        run = runs[0]
+        if run.state == "cancelled":
+            return Cancelled()
+        if run.state in TERMINAL_RUN:
+            raise Refused(_("This run has ended already: nothing is left to cancel."))
+        if run.state not in verbs.CANCELLABLE:
+            raise Refused(_("This run is being undone and can't be cancelled now."))
+        return _cancel_locked(tenant_id, [run], reason)
+
+
+def cancel_all(*, rule_id: int | None = None, reason: str = "") -> Cancelled:
+    """Cancels each live run of the current tenant, or of one of its rules, in batches of a transaction each.
+
+    Call it outside a transaction, after the switch that keeps new runs from starting. Idempotent.
+    """
+    tenant_id = current_tenant()
+    total = Cancelled()
+    for _pass in range(PASSES):
+        before = total
+        for run_ids in verbs.live_runs(tenant_id, rule_id=rule_id):
+            total += _cancel_batch(tenant_id, run_ids, reason)
+        if total == before:
+            break
+    return total
+
+
+def _cancel_batch(tenant_id: int, run_ids: Sequence[int], reason: str) -> Cancelled:
+    with transaction.atomic():
+        runs = [run for run in verbs.lock_runs(tenant_id, run_ids) if run.state in verbs.CANCELLABLE]
+        return _cancel_locked(tenant_id, runs, reason)
+
+
+def _cancel_locked(tenant_id: int, runs: Sequence[LockedRun], reason: str) -> Cancelled:
+    """Runs under their locks: those with a leased timer have a worker on them, which alone may end them."""
+    timers = verbs.lock_timers([run.id for run in runs])
+    busy = [run for run in runs if "leased" in timers.get(run.id, ())]
+    asked = [run for run in busy if run.cancel_requested_at is None]
+    free = [run for run in runs if run not in busy]
+    if asked:
+        verbs.request_cancel([run.id for run in asked])
+    if free:
+        verbs.cancel_runs([run.id for run in free], actor=current_actor().name)
+    _audit(tenant_id, free, "cancelled", reason)
+    _audit(tenant_id, asked, "cancel_requested", reason)
+    return Cancelled(len(free), len(asked))
+
+
+def _audit(tenant_id: int, runs: Sequence[LockedRun], became: str, reason: str) -> None:
+    actor = current_actor()
+    AuditEntry.objects.bulk_create(
+        AuditEntry(
+            tenant_id=tenant_id,
+            actor_id=actor.id,
+            actor_name=actor.name,
+            verb="cancel",
+            target=f"run:{run.id}",
+            reason=reason,
+            before={"state": run.state, "reason": run.reason},
+            after={"state": became},
+        )
+        for run in runs
+    )

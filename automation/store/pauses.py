@@ -1,0 +1,106 @@
+"""Opens and ends pauses, and sets the flags by which lanes and compiled rules learn of them."""
+
+from datetime import datetime
+
+from django.db import connection
+
+COUNTED = 10_000  # counts for screens stop here: beyond it only "more than" matters
+
+
+def open_pause(
+    scope: str,
+    *,
+    tenant_id: int | None,
+    subject_id: int | None = None,
+    level: str = "hold",
+    reason: str = "",
+    actor: str = "",
+    until: datetime | None = None,
+) -> int | None:
+    """Writes an open pause and answers its id; None when one of that scope is open already.
+
+    An empty `actor` means the engine itself. Flags aren't touched: the caller sets them in the same transaction.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO automation_pause (scope, tenant_id, subject_id, level, reason, actor, since, until, ended_by)"
+            " VALUES (%s, %s, %s, %s, %s, %s, automation_now(), %s, '') ON CONFLICT DO NOTHING RETURNING id",
+            [scope, tenant_id, subject_id, level, reason, actor, until],
+        )
+        row = cursor.fetchone()
+    return row[0] if row else None
+
+
+def end_pause(scope: str, *, tenant_id: int | None, subject_id: int | None = None, actor: str = "") -> bool:
+    """Ends the open pause of a scope; False when there was none."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE automation_pause SET ended_at = automation_now(), ended_by = %s WHERE scope = %s"
+            " AND tenant_id IS NOT DISTINCT FROM %s AND subject_id IS NOT DISTINCT FROM %s AND ended_at IS NULL",
+            [actor, scope, tenant_id, subject_id],
+        )
+        ended: int = cursor.rowcount
+    return ended > 0
+
+
+def drop_match(tenant_id: int) -> None:
+    """Deletes the tenant's pending match timer, a wake-up only: the events stay. A leased one ends with its matcher."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "DELETE FROM automation_timer WHERE tenant_id = %s AND kind = 'match' AND state = 'pending'", [tenant_id]
+        )
+
+
+def set_flags(tenant_id: int, *, hold_new: bool, paused: bool) -> None:
+    """Sets what the claim reads; the last lock of its transaction.
+
+    A lane that isn't paused any more joins the line where it stands now, so nobody saves up credit by being paused.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE automation_lane x SET hold_new = %(hold_new)s, paused = %(paused)s,"
+            " due_hint = x.due_hint OR (x.paused AND NOT %(paused)s),"
+            " stride_pass = CASE WHEN x.paused AND NOT %(paused)s THEN automation_join_pass(x.pool, x.stride_pass)"
+            " ELSE x.stride_pass END WHERE x.tenant_id = %(tenant)s",
+            {"hold_new": hold_new, "paused": paused, "tenant": tenant_id},
+        )
+
+
+def bump_rules(tenant_id: int) -> None:
+    """Makes every worker read the tenant's rules and pauses anew at its next claim; its transaction's last lock."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE automation_lane SET rules_version = rules_version + 1 WHERE tenant_id = %(tenant)s"
+            " OR id = automation_lane_of(%(tenant)s)",
+            {"tenant": tenant_id},
+        )
+
+
+def in_flight(tenant_id: int, *, kind: str | None = None) -> list[tuple[int, str]]:
+    """The tenant's leased timers as (timer id, "host:pid" of the worker), oldest lease first; of one kind if given."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT x.id, COALESCE(w.host || ':' || w.pid, x.worker_id::text) FROM automation_timer x"
+            " LEFT JOIN automation_worker w ON w.id = x.worker_id"
+            " WHERE x.lane_id = automation_lane_of(%(tenant)s) AND x.tenant_id = %(tenant)s AND x.state = 'leased'"
+            " AND (%(kind)s::text IS NULL OR x.kind = %(kind)s) ORDER BY x.deadline_at, x.id",
+            {"tenant": tenant_id, "kind": kind},
+        )
+        return [(row[0], row[1]) for row in cursor.fetchall()]
+
+
+def counts(tenant_id: int) -> dict[str, int]:
+    """What a pause concerns: `events` unmatched, `runs` live, `timers_due`; each counted to `COUNTED` at most."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT (SELECT count(*) FROM (SELECT 1 FROM automation_event e WHERE e.tenant_id = %(tenant)s"
+            " AND e.matched_at IS NULL LIMIT %(most)s) a),"
+            " (SELECT count(*) FROM (SELECT 1 FROM automation_run r WHERE r.tenant_id = %(tenant)s"
+            " AND r.state IN ('pending', 'running', 'waiting') LIMIT %(most)s) b),"
+            " (SELECT count(*) FROM (SELECT 1 FROM automation_timer x WHERE x.lane_id = automation_lane_of(%(tenant)s)"
+            " AND x.state = 'pending' AND x.tenant_id = %(tenant)s AND x.kind <> 'match'"
+            " AND x.due_at <= (SELECT automation_now()) LIMIT %(most)s) c)",
+            {"tenant": tenant_id, "most": COUNTED},
+        )
+        events, runs, due = cursor.fetchone()
+    return {"events": events, "runs": runs, "timers_due": due}

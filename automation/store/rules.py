@@ -1,0 +1,70 @@
+"""Writes the switch, the live version, the order and the deletion of rules, each guarded by what was read."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import connection
+
+
+def set_switch(rule_id: int, *, on: bool, off_mode: str) -> bool:
+    """Switches a rule on or off; False when it stands so already or is deleted."""
+    return _changed(
+        'UPDATE automation_rule SET "on" = %s, off_mode = %s WHERE id = %s AND deleted_at IS NULL'
+        ' AND ("on" <> %s OR off_mode <> %s)',
+        [on, off_mode, rule_id, on, off_mode],
+    )
+
+
+def set_published(rule_id: int, version_id: int) -> bool:
+    """Makes a version the live one; False when the rule is deleted."""
+    return _changed(
+        "UPDATE automation_rule SET published_id = %s WHERE id = %s AND deleted_at IS NULL", [version_id, rule_id]
+    )
+
+
+def set_deleted(rule_id: int) -> bool:
+    """Hides a rule and switches it off; False when that was done before."""
+    return _changed(
+        "UPDATE automation_rule SET deleted_at = automation_now(), \"on\" = false, off_mode = 'hold'"
+        " WHERE id = %s AND deleted_at IS NULL",
+        [rule_id],
+    )
+
+
+def set_restored(rule_id: int) -> bool:
+    """Brings a deleted rule back, switched off; False when it isn't deleted or was so more than 30 days ago."""
+    return _changed(
+        "UPDATE automation_rule SET deleted_at = NULL WHERE id = %s"
+        " AND deleted_at > automation_now() - interval '30 days'",
+        [rule_id],
+    )
+
+
+def set_positions(positions: Mapping[int, int]) -> None:
+    """Numbers rules anew: {rule id: position}."""
+    if positions:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "UPDATE automation_rule r SET position = u.position"
+                " FROM unnest(%s::bigint[], %s::int[]) AS u (id, position) WHERE r.id = u.id",
+                [list(positions), list(positions.values())],
+            )
+
+
+def held_runs(tenant_id: int, rule_id: int) -> list[int]:
+    """Live runs of a rule that wait because it was off or paused, not those that back off after a failure."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT r.id FROM automation_run r WHERE r.tenant_id = %s AND r.rule_id = %s"
+            " AND r.state IN ('pending', 'running', 'waiting')"
+            " AND (r.reason IN ('rule_off', 'paused', 'rate') OR NOT EXISTS"
+            " (SELECT 1 FROM automation_stepexecution s WHERE s.run_id = r.id AND s.state = 'retrying')) ORDER BY r.id",
+            [tenant_id, rule_id],
+        )
+        return [row[0] for row in cursor.fetchall()]
+
+
+def _changed(sql: str, params: Sequence[Any]) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, params)
+        return int(cursor.rowcount) == 1
