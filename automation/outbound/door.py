@@ -180,7 +180,7 @@ def _read(raw: BaseHTTPResponse, flight: Flight) -> tuple[bytes, bool]:
         while not flight.over():
             chunk = raw.read1(CHUNK, decode_content=False)
             if not chunk:
-                return bytes(read), True
+                return bytes(read), not flight.shut  # a socket that was shut ends like a body without a length
             read += chunk
             if len(read) > BODY_CAP:
                 break

@@ -15,6 +15,7 @@ from automation.outbound.sockets import Flight, Sockets, current_flight
 
 SMTP_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
 GOODBYE = 0.5  # seconds for the QUIT after the server has taken the mail
+REFUSALS = range(400, 600)  # anything else is no refusal but half a line or nonsense
 PERMANENT = 500  # SMTP replies from here on are final
 
 
@@ -113,7 +114,7 @@ def _explained(error: Exception, flight: Flight) -> OutboundError:
         return OutboundError(f"The mail server refused the recipient with {worst}.", failing=_by_reply(worst))
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return OutboundError("The mail server refused the installation's login.", failing="retry")
-    if isinstance(error, smtplib.SMTPResponseException) and error.smtp_code > 0:
+    if isinstance(error, smtplib.SMTPResponseException) and error.smtp_code in REFUSALS:
         return OutboundError(f"The mail server answered {error.smtp_code}.", failing=_by_reply(error.smtp_code))
     if isinstance(error, ValueError):
         return OutboundError("The mail has an address or header that can't be sent.", failing="rejected")

@@ -5,7 +5,7 @@ import ssl
 from collections.abc import Iterator
 
 import requests
-from urllib3.exceptions import ConnectTimeoutError, NameResolutionError
+from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 
 from automation.outbound.answers import Failing, OutboundError
 from automation.outbound.sockets import Flight
@@ -26,7 +26,7 @@ def transport_error(error: Exception, *, host: str, flight: Flight) -> OutboundE
 def _sentence(causes: list[BaseException], *, host: str, timed_out: bool, sent: bool) -> str:
     if any(isinstance(cause, NameResolutionError | socket.gaierror) for cause in causes):
         return f"The name {host} can't be resolved."
-    if any(isinstance(cause, ConnectTimeoutError) for cause in causes):
+    if any(isinstance(cause, ConnectTimeoutError) and not isinstance(cause, NewConnectionError) for cause in causes):
         return f"{host} didn't accept a connection in time."
     if timed_out:
         return f"{host} didn't answer in time." if sent else f"{host} didn't accept a connection in time."
