@@ -43,6 +43,9 @@ class Event(TenantOwned):
         indexes = [
             models.Index(fields=["tenant", "id"], name="automation_event_outbox", condition=Q(matched_at__isnull=True)),
             models.Index(fields=["tenant", "model", "record", "id"], name="automation_event_record"),
+            models.Index(
+                fields=["cause_run_id"], name="automation_event_cause", condition=Q(cause_run_id__isnull=False)
+            ),
         ]
 
     def __str__(self) -> str:
