@@ -1,0 +1,98 @@
+"""Says in a sentence what a run waits for, and where its timer stands in the line."""
+
+from datetime import datetime
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from django.db import connection
+from django.utils import formats
+from django.utils.translation import gettext as _
+
+from automation.models import Pause, Rule, Run
+
+PLACES = 1000  # a place in the line is counted to here
+
+
+class TimerRow(NamedTuple):
+    """A timer of a run; `ahead` counts the due timers before it in its lane, to `PLACES` at most."""
+
+    step_id: int
+    kind: str
+    state: str
+    due_at: datetime
+    is_due: bool
+    deliveries: int
+    lost: int
+    worker: str
+    deadline_at: datetime | None
+    ahead: int | None
+
+
+def timers(run_id: int) -> dict[int, TimerRow]:
+    """The timers of a run by step; those that are due and pending know their place in the line."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT x.step_id, x.kind, x.state, x.due_at, x.due_at <= automation_now(), x.deliveries, x.lost,"
+            " COALESCE(w.host || ':' || w.pid, x.worker_id::text, ''), x.deadline_at,"
+            " CASE WHEN x.state = 'pending' AND x.due_at <= automation_now() THEN"
+            " (SELECT count(*) FROM (SELECT 1 FROM automation_timer y WHERE y.lane_id = x.lane_id"
+            " AND y.state = 'pending' AND (y.due_at, y.id) < (x.due_at, x.id) LIMIT %s) before) END"
+            " FROM automation_timer x LEFT JOIN automation_worker w ON w.id = x.worker_id"
+            " WHERE x.step_id IN (SELECT s.id FROM automation_stepexecution s WHERE s.run_id = %s)",
+            [PLACES, run_id],
+        )
+        return {row[0]: TimerRow(*row) for row in cursor.fetchall()}
+
+
+def sentence(run: Run, rule: Rule, found: dict[int, TimerRow], zone: ZoneInfo) -> str:
+    """Why a run that hasn't ended is where it is; "" for one that has."""
+    if run.ended_at is not None:
+        return ""
+    if run.reason == "delivery_unknown":
+        return _("Waits for a person: nobody knows whether the last step took effect.")
+    timer = min(found.values(), key=lambda one: one.due_at, default=None)
+    if timer is None:
+        return ""
+    if timer.state == "leased":
+        return _working(run, timer)
+    return _held(run, rule) or _in_line(timer, zone)
+
+
+def _working(run: Run, timer: TimerRow) -> str:
+    if run.cancel_requested_at is not None:
+        return _("Is being cancelled: worker %s ends it as soon as its step returns.") % timer.worker
+    return _("Is being worked on by %s.") % timer.worker
+
+
+def _held(run: Run, rule: Rule) -> str:
+    """What keeps the run from going on although its time may have come."""
+    pauses = Pause.objects.filter(tenant_id=run.tenant_id, ended_at=None, level__in=["hold", "cancel"])
+    for pause in pauses.filter(scope__in=["tenant", "rule"]).order_by("-scope"):
+        if pause.scope == "tenant":
+            return _because(_("Is held: the tenant's automations are paused."), pause.reason)
+        if pause.subject_id == rule.pk:
+            return _because(_("Is held: the rule is paused."), pause.reason)
+    if not rule.on and rule.off_mode == "hold":
+        return _("Is held: the rule is off.")
+    return ""
+
+
+def _because(text: str, reason: str) -> str:
+    return _("%(text)s Reason given: %(reason)s") % {"text": text, "reason": reason} if reason else text
+
+
+def _in_line(timer: TimerRow, zone: ZoneInfo) -> str:
+    if timer.ahead is None:
+        return _until(timer, zone)
+    if timer.ahead >= PLACES:
+        return _("Is due and waits in line: more than %d steps of this tenant are before it.") % PLACES
+    if timer.ahead == 0:
+        return _("Is due and next in the tenant's line.")
+    return _("Is due and waits in line: %d steps of this tenant are before it.") % timer.ahead
+
+
+def _until(timer: TimerRow, zone: ZoneInfo) -> str:
+    moment = formats.date_format(timer.due_at.astimezone(zone), "DATETIME_FORMAT")
+    if timer.kind == "retry":
+        return _("Failed and is tried again at %s.") % moment
+    return _("Waits until %s.") % moment
