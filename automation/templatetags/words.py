@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from django.utils.functional import _StrPromise
 from django.utils.translation import gettext_lazy as _
+from django_stubs_ext import StrPromise
 
 from automation.core.states import Reason
 
@@ -12,7 +12,7 @@ from automation.core.states import Reason
 class Word:
     """How one state is shown: a word, the name of an icon, and a tone that CSS knows ("ok", "error", …)."""
 
-    text: _StrPromise
+    text: StrPromise
     icon: str
     tone: str
 
@@ -31,6 +31,9 @@ NOT_STARTED = Word(_("Not started"), "dash", "quiet")
 SKIPPED = Word(_("Skipped"), "dash", "quiet")
 NOT_REACHED = Word(_("Not reached"), "dash", "quiet")
 UNKNOWN = Word(_("Unknown"), "alert", "warn")
+RULE_ON = Word(_("On"), "check", "ok")
+RULE_OFF = Word(_("Off"), "stop", "quiet")
+RULE_HELD = Word(_("On, but paused"), "hold", "warn")
 
 RUN_WORDS = {
     "pending": RUNNING,
@@ -82,7 +85,7 @@ HELD_REASONS = frozenset({Reason.PAUSED, Reason.RULE_OFF})
 LOOP_REASONS = frozenset({Reason.LOOP_SAME_RULE, Reason.LOOP_DEPTH, Reason.LOOP_BUDGET, Reason.RATE})
 STILL_GOING = frozenset({"pending", "running", "waiting"})
 
-REASON_WORDS: dict[str, _StrPromise] = {
+REASON_WORDS: dict[str, StrPromise] = {
     Reason.NOT_MATCHED: _("The conditions did not match"),
     Reason.UNKNOWN_FIELD: _("A field that the rule reads no longer exists"),
     Reason.BROKEN_REFERENCE: _("Something that the rule uses no longer exists"),
