@@ -58,6 +58,7 @@ class Company(Watched):
 class Lead(Watched):
     """Somebody who may become a customer."""
 
+    OPEN: ClassVar[Q] = Q(status__in=OPEN_STATUSES)  # what counts as somebody's load
     # Moved by the database itself, whoever writes (see the migration).
     KEPT_BY_DATABASE: ClassVar[frozenset[str]] = frozenset({"assigned_at", "updated_at"})
 

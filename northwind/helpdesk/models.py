@@ -109,6 +109,7 @@ class Customer(Watched):
 class Ticket(Watched):
     """What a customer wants, and how far we are with it."""
 
+    OPEN: ClassVar[Q] = Q(status_category=StatusCategory.OPEN)  # what counts as somebody's load
     # Moved by the database itself, whoever writes: a comment, a new assignee, a real change (see the migration).
     KEPT_BY_DATABASE: ClassVar[frozenset[str]] = frozenset({"last_activity_at", "assigned_at", "updated_at"})
 
@@ -265,6 +266,7 @@ class Comment(Watched):
 class Task(Watched):
     """Something to do, for a ticket or by itself."""
 
+    OPEN: ClassVar[Q] = Q(is_done=False)  # what counts as somebody's load
     KEPT_BY_DATABASE: ClassVar[frozenset[str]] = frozenset({"assigned_at"})
 
     title = models.CharField(_("title"), max_length=200)
