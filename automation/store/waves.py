@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from automation.core.states import RUN_MOVES, STEP_MOVES, may_move
-from automation.store import claims, timers
 from automation.store.claims import Settlement
 from automation.store.timers import NewTimer
 
@@ -139,7 +138,10 @@ class Wave:
     settlements: list[Settlement] = field(default_factory=list)
 
     def write(self) -> None:
-        """Writes all of it; raises `Stale` when a guarded row isn't as it was read. Timers and lanes come last."""
+        """Writes all but the timers; raises `Stale` when a guarded row isn't as it was read.
+
+        Notices that nobody has been told of yet add a timer to `timers`. The caller writes these and settles last.
+        """
         self._write_steps()
         _insert_steps(self.new_steps)
         _close_attempts(self.closed)
@@ -148,12 +150,6 @@ class Wave:
         _insert_dead_letters(self.dead)
         self.timers += _insert_notices(self.notices)
         _mark_sent(self.sent)
-        timers.set_timers(self.timers)
-
-    def settle(self, worker: uuid.UUID) -> None:
-        """Gives the timers back or deletes them; the last thing that the transaction does."""
-        if claims.settle_wave(worker, self.settlements) != len(self.settlements):
-            raise Stale
 
     def _write_steps(self) -> None:
         if not self.steps:

@@ -1,0 +1,95 @@
+"""The one place that knows the order of the stages: what came back, what was claimed, then the matchers."""
+
+import random
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from automation.catalog import registry
+from automation.conf import Conf
+from automation.engine.advance import Advance
+from automation.engine.effects import EffectDoor, Finished
+from automation.engine.execute import Execute
+from automation.engine.local_turn import LocalTurn
+from automation.engine.match_turn import MatchTurn
+from automation.engine.ports import Timers
+from automation.engine.wave_turn import WaveTurn
+from automation.store import steps
+from automation.store.claims import Claimed
+from automation.store.waves import StepIds
+
+
+def never() -> bool:
+    """Nobody asks to stop."""
+    return False
+
+
+@dataclass(slots=True)
+class Cycle:
+    """One turn takes what was claimed through its stages; given a source of timers, a door for effects and the chance."""
+
+    timers: Timers
+    door: EffectDoor
+    conf: Conf
+    armed: Callable[[int], object]
+    rng: random.Random = field(default_factory=random.Random)
+    stopping: Callable[[], bool] = never
+    ids: StepIds = field(default_factory=StepIds)
+    waves: WaveTurn = field(init=False)
+    locals: LocalTurn = field(init=False)
+    matches: MatchTurn = field(init=False)
+
+    def __post_init__(self) -> None:
+        advance = Advance(ids=self.ids.next, rng=self.rng, scale=self.conf.time_scale)
+        worker: uuid.UUID = self.timers.worker
+        self.waves = WaveTurn(self.timers, self.conf, self.ids, advance, Execute(worker, self.conf))
+        self.locals = LocalTurn(self.timers, self.conf, self.ids, advance, self.armed)
+        self.matches = MatchTurn(self.timers, self.conf, self.ids, advance)
+
+    def turn(self, claimed: Sequence[Claimed]) -> bool:
+        """Settles what came back and works off what was claimed; False when there was nothing to do."""
+        finished = self.door.finished()
+        if not claimed and not finished:
+            return False
+        kinds = self._sorted(claimed)
+        self._wave(finished, kinds["outside"])
+        for each in kinds["local"]:
+            self.locals.run(each)
+            self._between()
+        for each in kinds["match"]:
+            self.matches.run(each, between=self._between, stopping=self.stopping)
+        return True
+
+    def _wave(self, finished: Sequence[Finished], claimed: Sequence[Claimed]) -> None:
+        done = self.waves.run(finished, claimed)
+        for call in done.calls:
+            self.door.submit(call)
+        for timer, seconds in done.put_backs:
+            self.timers.put_back(timer, due_at=self.timers.now() + timedelta(seconds=seconds))
+
+    def _between(self) -> None:
+        """Settles outcomes that threads have brought back meanwhile, so that a long batch delays no effect's settle."""
+        finished = self.door.finished()
+        if finished:
+            self._wave(finished, [])
+
+    def _sorted(self, claimed: Sequence[Claimed]) -> dict[str, list[Claimed]]:
+        """Claimed timers by the way they go: matchers, local steps, and all that goes through a wave."""
+        kinds: dict[str, list[Claimed]] = {"match": [], "local": [], "outside": []}
+        asked = [one.step_id for one in claimed if one.kind in ("step", "retry") and one.step_id]
+        known = steps.actions(asked) if asked else {}
+        for one in claimed:
+            if one.kind == "match":
+                kinds["match"].append(one)
+            elif one.kind in ("step", "retry") and _is_local(*known.get(one.step_id or 0, ("action", ""))):
+                kinds["local"].append(one)
+            else:
+                kinds["outside"].append(one)
+        return kinds
+
+
+def _is_local(kind: str, action: str) -> bool:
+    """Whether the pump does the step itself; an action that this process doesn't know goes back through a wave."""
+    known = registry.actions.get(action)
+    return kind != "action" or (known is not None and known.is_local())

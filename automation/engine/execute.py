@@ -1,0 +1,263 @@
+"""Prepares outside steps and commits the intent before the effect; reads what came back as an outcome."""
+
+import hashlib
+import json
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from automation.catalog.action import Action, Effect, Outcome
+from automation.catalog.params import ConnectionRef, places
+from automation.conf import Conf
+from automation.core.errors import TemplateError
+from automation.core.keys import idempotency_key
+from automation.core.spec import Node, Retry
+from automation.core.states import TERMINAL_RUN, TERMINAL_STEP
+from automation.engine.effects import ConnectionValues, EffectCall, Finished, OutsideDoor, perform
+from automation.engine.prepare import PrepareDoor
+from automation.engine.progress import RunInHand, StepInHand
+from automation.engine.stretch import fill
+from automation.store.claims import Claimed
+from automation.store.runs import RunRow, StepRow
+from automation.store.waves import ClosedAttempt, NewAttempt, StepChange, Wave, dumps
+
+PUT_OFF = 30.0  # seconds until work that somebody holds is looked at again
+EXCERPT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    """The timer goes back as it is, due again after so many seconds; the run shows the reason."""
+
+    seconds: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """There is nothing to do any more: the timer goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Somebody asked to stop the run, and this is its next check."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The attempt ended before anything was sent; `final` where it is the step's last word, with its reason."""
+
+    step: StepInHand
+    outcome: Outcome
+    final: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Intended:
+    """The intent is in the wave; the call may be made once it is committed."""
+
+    call: EffectCall
+
+
+Decision = PutBack | Drop | Cancel | Ended | Intended
+
+
+def held_back(run: RunRow, hand: RunInHand | None, step: StepRow | None, *, lane_paused: bool) -> PutBack | Drop | Cancel | None:
+    """Why a claimed step must not be executed now, or None when it may."""
+    if step is None or run.state in TERMINAL_RUN or step.state in TERMINAL_STEP:
+        return Drop()
+    if run.cancel_requested_at is not None:
+        return Cancel()
+    if lane_paused:
+        return PutBack(0.0)
+    if hand is None:
+        return PutBack(PUT_OFF, "broken_reference")
+    if run.rule_id in hand.tenant.paused_rules:
+        return PutBack(PUT_OFF, "paused")
+    if run.rule_id in hand.tenant.held_rules:
+        return PutBack(PUT_OFF, "rule_off")
+    return None
+
+
+def lost_attempt(step: StepInHand, wave: Wave) -> Outcome | None:
+    """Closes an attempt that its worker left open; an outcome where that ends the step, None where it may be tried again."""
+    row = step.row
+    if row is None or not row.open_attempt:
+        return None
+    wave.closed.append(ClosedAttempt(step.id, row.attempts, "lost", "The worker died before the outcome was recorded."))
+    if row.effect_state == "intended" and step.node.effect == Effect.AT_MOST_ONCE:
+        step.row = replace(row, effect_state="uncertain")
+        return Outcome.uncertain("The worker died after the message may have been sent.")
+    if step.failures >= (step.node.retry or Retry()).max_attempts:
+        return Outcome.retry("The worker died each time.")
+    return None
+
+
+@dataclass(slots=True)
+class Execute:
+    """The stage: `worker` is under whose lease it works."""
+
+    worker: uuid.UUID
+    conf: Conf
+
+    def poison(self, step: StepInHand, claimed: Claimed, wave: Wave) -> Ended | None:
+        """A step that took its worker with it too often isn't executed any more."""
+        if claimed.lost < self.conf.lost_limit:
+            return None
+        lost_attempt(step, wave)
+        return Ended(step, Outcome.retry(f"Its worker died {claimed.lost} times in a row."), final="poison")
+
+    def intend(self, run: RunInHand, step: StepInHand, claimed: Claimed, wave: Wave) -> Decision:
+        """Fills an outside step and writes its intent, or says what happens instead."""
+        action = run.rule.action(step.node)
+        if action is None:
+            return PutBack(PUT_OFF)
+        poisoned = self.poison(step, claimed, wave)
+        if poisoned is not None:
+            return poisoned
+        lost = lost_attempt(step, wave)
+        if lost is not None:
+            return Ended(step, lost, final="delivery_unknown" if lost.state == "uncertain" else "exhausted")
+        return self._fill(run, step, claimed, action, wave)
+
+    def _fill(self, run: RunInHand, step: StepInHand, claimed: Claimed, action: Action, wave: Wave) -> Decision:
+        step.attempts += 1
+        try:
+            params = fill(run, step.node, action)
+            step.input = params.model_dump(mode="json")
+            used = {name: self._connection(run, name) for name in _connection_names(params)}
+            if any(name in run.tenant.paused_connections for name in used):
+                return PutBack(PUT_OFF, "endpoint_down")
+            prepared = PrepareDoor(run)
+            instead = action.prepare(params, prepared)
+            step.input |= prepared.kept
+        except TemplateError as error:
+            instead = Outcome.rejected(str(error), reason="template_error")
+        except MissingConnection as error:
+            instead = Outcome.rejected(str(error), reason="broken_reference")
+        except ValidationError as error:
+            instead = Outcome.rejected(str(error).partition("\n")[0])
+        if instead is not None:
+            self._closed(run, step, claimed, instead, wave)
+            return Ended(step, instead)
+        call = self._call(run, step, claimed, action, params, used, kept=prepared.kept)
+        self._write_intent(run, step, claimed, call, sorted(used), wave)
+        return Intended(call)
+
+    def _connection(self, run: RunInHand, name: str) -> ConnectionValues:
+        found = run.tenant.connections.get(name)
+        if found is None:
+            raise MissingConnection(f"There is no connection {name!r} any more.")
+        return ConnectionValues(found.name, found.kind, found.endpoint, found.secret(), found.settings)
+
+    def _call(
+        self,
+        run: RunInHand,
+        step: StepInHand,
+        claimed: Claimed,
+        action: Action,
+        params: Any,
+        used: dict[str, ConnectionValues],
+        *,
+        kept: dict[str, Any],
+    ) -> EffectCall:
+        event, node = run.event, step.node
+        epoch = step.row.epoch if step.row else 0
+        step.key = idempotency_key(
+            tenant_id=event.tenant_id,
+            record_key=event.record_key,
+            rule_id=run.rule.rule_id,
+            event_id=event.id,
+            path=node.path,
+            epoch=epoch,
+        )
+        # The lab's switch: what every product without stable keys sends.
+        key = step.key if self.conf.idempotency_keys else hashlib.sha256(f"{step.key}{step.attempts}".encode()).hexdigest()
+        timeout = min(node.timeout or action.default_timeout, self.conf.step_timeout_max)
+        door = OutsideDoor(
+            tenant_id=event.tenant_id,
+            record_key=event.record_key,
+            now=run.now,
+            zone=run.tenant.zone,
+            key=key,
+            attempt=step.attempts,
+            timeout=timeout,
+            event={"id": event.id, **event.facts},
+            connections=used,
+            kept=kept,
+        )
+        return EffectCall(
+            claimed=claimed,
+            run_id=run.id,
+            step_id=step.id,
+            timeout=timeout,
+            act=perform(action, params),
+            door=door,
+            effect=node.effect,
+        )
+
+    def _write_intent(
+        self, run: RunInHand, step: StepInHand, claimed: Claimed, call: EffectCall, used: list[str], wave: Wave
+    ) -> None:
+        assert step.row is not None  # noqa: S101 narrowing only: an outside step was written before its timer
+        sha = hashlib.sha256((dumps(step.input) or "").encode()).hexdigest()
+        wave.attempts.append(
+            NewAttempt(run.event.tenant_id, step.id, step.attempts, self.worker, claimed.lease_seq, "")
+        )
+        wave.steps.append(
+            StepChange(
+                step_id=step.id,
+                was=step.row.state,
+                state="running",
+                attempts=step.attempts,
+                deliveries=claimed.deliveries,
+                effect_state="intended",
+                idempotency_key=step.key,
+                request_sha256=sha,
+                connection=", ".join(used)[:80],
+                input=step.input,
+                started=True,
+            )
+        )
+        run.state, run.reason = "running", ""
+
+    def _closed(self, run: RunInHand, step: StepInHand, claimed: Claimed, outcome: Outcome, wave: Wave) -> None:
+        result = "ok" if outcome.state in ("done", "skipped") else "failed"
+        wave.attempts.append(
+            NewAttempt(
+                run.event.tenant_id, step.id, step.attempts, self.worker, claimed.lease_seq, result, answer=outcome.error
+            )
+        )
+
+
+class MissingConnection(Exception):
+    """A step names a connection that the tenant doesn't have any more."""
+
+
+def came_back(finished: Finished, step: StepInHand, wave: Wave) -> Outcome:
+    """Closes the attempt of an effect that came back, and says what its outcome means under the step's effect class."""
+    outcome = finished.outcome
+    at_most_once = finished.call.effect == Effect.AT_MOST_ONCE
+    closes = {"done": "ok", "skipped": "ok", "timeout": "timeout"}.get(outcome.state, "failed")
+    answer = outcome.error or (json.dumps(outcome.output, default=str)[:EXCERPT] if outcome.output else "")
+    wave.closed.append(ClosedAttempt(step.id, step.attempts, closes, answer[:EXCERPT]))
+    certain = {"done": "confirmed", "skipped": "none", "retry": "none", "rejected": "none"}.get(outcome.state, "uncertain")
+    if step.row is not None:
+        step.row = replace(step.row, effect_state=certain)
+    if outcome.state in ("uncertain", "timeout") and at_most_once:
+        return Outcome.uncertain(outcome.error)
+    if outcome.state == "uncertain":
+        return Outcome.retry(outcome.error)
+    return outcome
+
+
+def _connection_names(params: Any) -> Iterator[str]:
+    return (place.value for place in places(params) if isinstance(place.marker, ConnectionRef))
+
+
+def is_outside(node: Node) -> bool:
+    """Whether a step goes out through a thread; all others are done by the pump itself."""
+    return node.kind == "action" and not node.local and not node.off

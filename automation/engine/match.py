@@ -1,0 +1,166 @@
+"""Judges a batch of events against the tenant's rules and decides which runs start, and which are suppressed and why."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from automation.conf import Conf
+from automation.core.causes import may_continue
+from automation.core.moments import Moment
+from automation.engine.ruleset import Compiled, TenantRules
+from automation.store import runs as store
+from automation.store.events import EventRow
+
+BUDGET_DEPTH = 2  # runs at depth 0 and 1 don't count against the root event's budget
+RATE_LIMIT = 20
+RATE_MINUTES = 10
+UNCOUNTED_SOURCES = frozenset({"person", "import"})
+
+
+@dataclass(slots=True)
+class Chosen:
+    """A rule that matched an event: it starts, waits (`held`), or is suppressed for a reason."""
+
+    rule: Compiled
+    reason: str = ""
+    held: str = ""
+    supersedes: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Judged:
+    """An event with the rules that matched it, in position order, and those that couldn't be judged."""
+
+    event: EventRow
+    chosen: list[Chosen]
+    unknown: list[tuple[Compiled, str]]
+
+
+def judge(tenant: TenantRules, events: Iterable[EventRow]) -> list[Judged]:
+    """Judges events on their own snapshots, as of the moment they were written, before anything acts."""
+    return [_judge(tenant, event) for event in events]
+
+
+def _judge(tenant: TenantRules, event: EventRow) -> Judged:
+    judged = Judged(event=event, chosen=[], unknown=[])
+    moment = Moment(now=event.created_at, zone=tenant.zone)
+    for rule in candidates(tenant, event):
+        if not listens(rule, event) or rule.judge is None:
+            continue
+        try:
+            verdict = rule.judge(event.facts, moment)
+        except Exception as error:  # noqa: BLE001 a rule that raises stops neither the others nor the batch
+            judged.unknown.append((rule, f"{type(error).__name__}: {error}"))
+            continue
+        if verdict.value == "true":
+            judged.chosen.append(Chosen(rule))
+        elif verdict.value == "unknown":
+            judged.unknown.append((rule, verdict.reason))
+    return judged
+
+
+def candidates(tenant: TenantRules, event: EventRow) -> Sequence[Compiled]:
+    """The rules that may listen to the event."""
+    if event.kind == "manual":
+        return [rule for rule in tenant.rules if str(rule.rule_id) == event.name and rule.spec is not None]
+    return tenant.candidates(kind=event.kind, model=event.model, name=event.name, changed=event.changed())
+
+
+def listens(rule: Compiled, event: EventRow) -> bool:
+    """Whether the rule's trigger accepts the event, its condition apart."""
+    assert rule.spec is not None  # noqa: S101 narrowing only: broken rules are never candidates
+    trigger = rule.spec.trigger
+    if trigger.kind != event.kind:
+        return False
+    if event.kind != "record_changed":
+        return True
+    if trigger.on and event.change not in trigger.on:
+        return False
+    if trigger.sources and event.source not in trigger.sources and event.source not in ("import", "schedule"):
+        return False
+    return not trigger.fields or event.change != "updated" or not trigger.fields.isdisjoint(event.changed())
+
+
+@dataclass(slots=True)
+class Guard:
+    """Loop guard and re-entry for one batch: what it lets start in the batch counts for what comes after."""
+
+    tenant: TenantRules
+    conf: Conf
+    held_now: dict[int, Compiled] = field(default_factory=dict)  # rules that this batch found to run too often
+    _rates: Counter[tuple[int, str]] = field(default_factory=Counter)
+    _budgets: Counter[int] = field(default_factory=Counter)
+    _asked: set[object] = field(default_factory=set)
+
+    def weigh(self, judged: Judged) -> list[Compiled]:
+        """Writes into each chosen rule why it must not start, waits, or what it replaces; answers rules to be held."""
+        too_often: list[Compiled] = []
+        for chosen in judged.chosen:
+            chosen.held = "paused" if self._is_held(chosen.rule) else ""
+            chosen.supersedes = []
+            chosen.reason = self._reason(chosen.rule, judged.event)
+            if chosen.reason == "rate":
+                too_often.append(chosen.rule)
+        self._again(judged)
+        return too_often
+
+    def count(self, judged: Judged, held: list[Compiled]) -> None:
+        """Remembers what has been committed: it counts for the events that follow in the batch."""
+        self.held_now |= {rule.rule_id: rule for rule in held}
+        for chosen in judged.chosen:
+            if not chosen.reason:
+                self._count(chosen.rule, judged.event)
+
+    def _is_held(self, rule: Compiled) -> bool:
+        return rule.rule_id in self.tenant.paused_rules or rule.rule_id in self.held_now
+
+    def _reason(self, rule: Compiled, event: EventRow) -> str:
+        if self.conf.loop_guard:
+            looped = may_continue(event.cause, rule.rule_id, event.record_key, max_depth=self.tenant.max_depth)
+            if looped:
+                return looped
+            if self._too_often(rule, event):
+                return "rate"
+        return "loop_budget" if self._overspent(event) else ""
+
+    def _too_often(self, rule: Compiled, event: EventRow) -> bool:
+        if event.source in UNCOUNTED_SOURCES or event.record is None or self._is_held(rule):
+            return False
+        key = (rule.rule_id, event.record_key)
+        if key not in self._asked:
+            self._asked.add(key)
+            self._rates[key] += store.lately(
+                event.tenant_id, rule_id=rule.rule_id, model=event.model, record=event.record, minutes=RATE_MINUTES
+            )
+        return self._rates[key] >= RATE_LIMIT
+
+    def _overspent(self, event: EventRow) -> bool:
+        if event.cause.depth < BUDGET_DEPTH:
+            return False
+        root = event.root_id
+        if root not in self._asked:
+            self._asked.add(root)
+            self._budgets[root] += store.spent(root, self.conf.loop_stop)
+        return self._budgets[root] >= self.conf.loop_stop
+
+    def _count(self, rule: Compiled, event: EventRow) -> None:
+        if event.source not in UNCOUNTED_SOURCES:
+            self._rates[(rule.rule_id, event.record_key)] += 1
+        if event.cause.depth >= BUDGET_DEPTH:
+            self._budgets[event.root_id] += 1
+
+    def _again(self, judged: Judged) -> None:
+        """Re-entry, asked of the database at each event: the runs of earlier events of the batch are committed by then."""
+        event = judged.event
+        if event.record is None:
+            return
+        asking = [one for one in judged.chosen if not one.reason and one.rule.spec and one.rule.spec.again != "both"]
+        waiting = store.waiting(event.tenant_id, [(one.rule.rule_id, event.model, event.record) for one in asking])
+        for one in asking:
+            found = waiting.get((one.rule.rule_id, event.model, event.record))
+            if not found or one.rule.spec is None:
+                continue
+            if one.rule.spec.again == "keep":
+                one.reason = "already_waiting"
+            else:
+                one.supersedes = found

@@ -1,0 +1,72 @@
+"""Where the cycle gets its timers from and gives them back to: the lanes of the database, under a worker's lease."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from automation.store import claims, clock, timers
+from automation.store.claims import Claimed, Settlement
+from automation.store.timers import NewTimer
+from automation.store.waves import Stale
+
+
+class Timers(Protocol):
+    """The source of timers of a cycle; the in-process runner has one of its own."""
+
+    worker: uuid.UUID
+
+    def now(self) -> datetime:
+        """The moment, aware."""
+
+    def hold(self, claimed: Sequence[Claimed]) -> set[int]:
+        """The ids of those that are still ours; they stay so until the transaction ends."""
+
+    def write(self, new: Sequence[NewTimer]) -> None:
+        """Sets new timers."""
+
+    def settle(self, settlements: Sequence[Settlement]) -> None:
+        """Deletes timers or puts them back; the last thing of a transaction. Raises Stale."""
+
+    def settle_match(
+        self, claimed: Claimed, *, more: bool, charge: int = 0, not_before: datetime | None = None
+    ) -> bool:
+        """Ends a matcher's turn."""
+
+    def put_back(self, claimed: Claimed, *, due_at: datetime) -> bool:
+        """Hands a timer back untouched."""
+
+
+@dataclass(slots=True)
+class LaneTimers:
+    """The timers of the database, under the lease of `worker`."""
+
+    worker: uuid.UUID
+
+    def now(self) -> datetime:
+        """The database's time."""
+        return clock.now()
+
+    def hold(self, claimed: Sequence[Claimed]) -> set[int]:
+        """The ids of those that are still leased by this worker under their fence."""
+        return claims.hold(self.worker, [(one.timer_id, one.lease_seq) for one in claimed])
+
+    def write(self, new: Sequence[NewTimer]) -> None:
+        """Inserts timers and tells their lanes."""
+        timers.set_timers(new)
+
+    def settle(self, settlements: Sequence[Settlement]) -> None:
+        """Deletes timers or puts them back, all or none."""
+        if claims.settle_wave(self.worker, settlements) != len(settlements):
+            raise Stale
+
+    def settle_match(
+        self, claimed: Claimed, *, more: bool, charge: int = 0, not_before: datetime | None = None
+    ) -> bool:
+        """Ends a matcher's turn; False when its lease is gone."""
+        return claims.settle_match(self.worker, claimed, more=more, charge=charge, not_before=not_before)
+
+    def put_back(self, claimed: Claimed, *, due_at: datetime) -> bool:
+        """Hands a timer back untouched; False when its lease is gone."""
+        return claims.put_back(self.worker, claimed, due_at=due_at)

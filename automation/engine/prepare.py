@@ -1,0 +1,87 @@
+"""What an action may ask the database just before its outside effect, in the transaction of the intent."""
+
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.db import connection
+
+from automation.catalog import registry
+from automation.engine import capture
+from automation.engine.progress import RunInHand
+from tenants.models import Membership
+
+WINDOW_HOURS = 24
+
+
+class PrepareDoor:
+    """Present values of the record, members' addresses, and how much was sent of late."""
+
+    def __init__(self, run: RunInHand) -> None:
+        self._run = run
+        self._current: dict[str, Any] | None = None
+        self.kept: dict[str, Any] = {}
+
+    @property
+    def tenant_id(self) -> int:
+        """The tenant's id."""
+        return self._run.event.tenant_id
+
+    @property
+    def record_key(self) -> str:
+        """The record as "helpdesk.ticket:12"."""
+        return self._run.event.record_key
+
+    @property
+    def now(self) -> datetime:
+        """The moment of this try, aware."""
+        return self._run.now
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The tenant's time zone."""
+        return self._run.tenant.zone
+
+    @property
+    def model(self) -> str:
+        """The record's model, "helpdesk.ticket"; empty for an event without a record."""
+        return self._run.event.model
+
+    def current(self, path: str) -> Any:
+        """The present raw value of one path, not that of the event; None when the record is gone."""
+        return self._values().get(path)
+
+    def exists(self) -> bool:
+        """Whether the record is still there."""
+        return bool(self._values())
+
+    def keep(self, **values: Any) -> None:
+        """Keeps JSON values with the step's input and hands them to `perform` as `context.kept`."""
+        self.kept |= values
+
+    def _values(self) -> dict[str, Any]:
+        if self._current is None:
+            event = self._run.event
+            found: dict[int, dict[str, Any]] = {}
+            if event.model and event.record is not None:
+                found = capture.read_records(registry.model(event.model), [event.record], lock=False)
+            self._current = found.get(event.record or 0, {})
+        return self._current
+
+    def member_address(self, member_id: int) -> str | None:
+        """A member's e-mail address; None for somebody who isn't in the tenant or isn't active."""
+        members = Membership.objects.filter(pk=member_id, tenant_id=self.tenant_id, is_active=True)
+        address: str | None = members.values_list("user__email", flat=True).first()
+        return address or None
+
+    def count_sent(self, recipient: str, *, minutes: int) -> int:
+        """How many messages this rule has sent, or is sending, to the recipient in the last so many minutes."""
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM automation_stepexecution s JOIN automation_run r ON r.id = s.run_id"
+                " WHERE r.tenant_id = %s AND r.rule_id = %s AND s.started_at > automation_now() - make_interval(mins => %s)"
+                " AND s.effect_state <> 'none' AND s.input ->> 'recipient' = %s",
+                [self.tenant_id, self._run.rule.rule_id, minutes, recipient],
+            )
+            count: int = cursor.fetchone()[0]
+        return count

@@ -1,0 +1,212 @@
+"""A tenant's live rules, compiled and indexed by what they listen to, kept under the lane's version number."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from automation.catalog import registry
+from automation.catalog.action import Action, ActionParams
+from automation.catalog.params import load
+from automation.core.conditions import Verdict, compile_condition
+from automation.core.errors import DefinitionError
+from automation.core.spec import Condition, Group, Leaf, Node, RuleSpec
+from automation.definitions.compile import compile_definition
+from automation.models import Connection, Limits, Pause, Rule, RuleVersion
+from tenants.models import Tenant
+
+Judge = Callable[[Mapping[str, Any], Any], Verdict]
+CHANGE_OPERATORS = frozenset({"changed", "changed_to", "changed_from", "changed_from_to", "rises_above", "falls_below"})
+VERSIONS_KEPT = 5000
+
+
+class Anything:
+    """References that were checked when the version was published: at run time each step looks for itself."""
+
+    def connection(self, name: str) -> str | None:
+        """Any name passes; its kind isn't judged again."""
+        return ""
+
+    def member(self, member_id: int) -> bool:
+        """Any member passes."""
+        return True
+
+    def group(self, name: str) -> bool:
+        """Any group passes."""
+        return True
+
+
+@dataclass(slots=True)
+class Compiled:
+    """A version as the engine runs it: its spec, its judge, and the parameters of its actions."""
+
+    version_id: int
+    rule_id: int
+    number: int
+    name: str
+    position: int
+    spec: RuleSpec | None
+    judge: Judge | None
+    broken: str = ""
+    _params: dict[int, ActionParams] = field(default_factory=dict)
+    _arms: dict[int, Judge] = field(default_factory=dict)
+
+    def action(self, node: Node) -> Action | None:
+        """The registered action of a node; None where this process doesn't know that version of it."""
+        return registry.actions.get(node.action)
+
+    def params(self, node: Node, action: Action) -> ActionParams:
+        """The node's parameters, validated once; templates still unrendered."""
+        found = self._params.get(node.index)
+        if found is None:
+            found = self._params[node.index] = load(action.Params, node.params)
+        return found
+
+    def arm(self, condition: Condition) -> Judge:
+        """The compiled condition of an arm of a branch."""
+        found = self._arms.get(id(condition))
+        if found is None:
+            found = self._arms[id(condition)] = compile_condition(condition)
+        return found
+
+
+_versions: "OrderedDict[int, Compiled]" = OrderedDict()
+
+
+def compiled(version: RuleVersion, rule: Rule) -> Compiled:
+    """The compiled form of a version, kept by its id: a version never changes."""
+    found = _versions.get(version.pk)
+    if found is None:
+        found = _compile(version, rule)
+        _versions[version.pk] = found
+        if len(_versions) > VERSIONS_KEPT:
+            _versions.popitem(last=False)
+    found.name, found.position = rule.name, rule.position
+    return found
+
+
+def _compile(version: RuleVersion, rule: Rule) -> Compiled:
+    base = (version.pk, rule.pk, version.number, rule.name, rule.position)
+    try:
+        spec = compile_definition(version.definition, registry, Anything())
+        return Compiled(*base, spec=spec, judge=compile_condition(spec.condition))
+    except DefinitionError as error:
+        return Compiled(*base, spec=None, judge=None, broken=str(error))
+
+
+def by_version(version_ids: Iterable[int]) -> dict[int, Compiled]:
+    """The compiled versions that runs have pinned, whatever became of their rules since."""
+    wanted = set(version_ids)
+    missing = [one for one in wanted if one not in _versions]
+    if missing:
+        for version in RuleVersion.objects.select_related("rule").filter(pk__in=missing):
+            compiled(version, version.rule)
+    return {one: _versions[one] for one in wanted if one in _versions}
+
+
+@dataclass(slots=True)
+class TenantRules:
+    """What the engine has to know of a tenant: its rules in order, what is paused, its zone, limits and connections."""
+
+    tenant_id: int
+    version: int
+    name: str
+    zone: ZoneInfo
+    max_depth: int
+    rules: tuple[Compiled, ...]
+    paused_rules: frozenset[int]
+    held_rules: frozenset[int]
+    paused_connections: frozenset[str]
+    connections: Mapping[str, Connection]
+    _index: dict[tuple[str, str, str], dict[str, list[Compiled]]]
+
+    def candidates(self, *, kind: str, model: str, name: str, changed: Iterable[str]) -> list[Compiled]:
+        """The rules that may match such an event, in position order; those that can't are never looked at."""
+        by_field = self._index.get((kind, model, name))
+        if not by_field:
+            return []
+        found = list(by_field.get("", ()))
+        for path in changed:
+            found += by_field.get(path, ())
+        if len(found) > 1:
+            found = sorted({one.rule_id: one for one in found}.values(), key=lambda one: (one.position, one.rule_id))
+        return found
+
+
+_tenants: dict[int, TenantRules] = {}
+
+
+def of_tenant(tenant_id: int, version: int) -> TenantRules:
+    """The tenant's rules as of this version of its lane; loaded anew when the number moved."""
+    found = _tenants.get(tenant_id)
+    if found is None or found.version != version:
+        found = _tenants[tenant_id] = _load(tenant_id, version)
+    return found
+
+
+def forget() -> None:
+    """Empties the caches: for tests that take a database back."""
+    _tenants.clear()
+    _versions.clear()
+
+
+def _load(tenant_id: int, version: int) -> TenantRules:
+    tenant = Tenant.objects.get(pk=tenant_id)
+    limits = Limits.objects.filter(tenant_id=tenant_id).first()
+    live = Rule.objects.filter(tenant_id=tenant_id, on=True, deleted_at=None, published__isnull=False)
+    rules = tuple(
+        compiled(rule.published, rule)
+        for rule in live.select_related("published").order_by("position", "id")
+        if rule.published is not None
+    )
+    pauses = Pause.objects.filter(tenant_id=tenant_id, ended_at=None).values_list("scope", "subject_id")
+    connections = {one.name: one for one in Connection.objects.filter(tenant_id=tenant_id)}
+    stopped = {subject for scope, subject in pauses if scope == "connection"}
+    held = Rule.objects.filter(tenant_id=tenant_id, on=False, off_mode="hold", published__isnull=False)
+    return TenantRules(
+        tenant_id=tenant_id,
+        version=version,
+        name=tenant.name,
+        zone=tenant.zone,
+        max_depth=limits.max_depth if limits else Limits._meta.get_field("max_depth").default,
+        rules=rules,
+        paused_rules=frozenset(subject for scope, subject in pauses if scope == "rule" and subject),
+        held_rules=frozenset(held.values_list("id", flat=True)),
+        paused_connections=frozenset(name for name, one in connections.items() if one.pk in stopped),
+        connections=connections,
+        _index=_indexed(rules),
+    )
+
+
+def _indexed(rules: Iterable[Compiled]) -> dict[tuple[str, str, str], dict[str, list[Compiled]]]:
+    index: dict[tuple[str, str, str], dict[str, list[Compiled]]] = {}
+    for rule in rules:
+        if rule.spec is None:
+            continue
+        trigger = rule.spec.trigger
+        by_field = index.setdefault((trigger.kind, trigger.model, trigger.name), {})
+        for path in _watched(rule.spec):
+            by_field.setdefault(path, []).append(rule)
+    return index
+
+
+def _watched(spec: RuleSpec) -> frozenset[str]:
+    """The fields of which one must have changed for the rule to match; the empty name where any event may do."""
+    if spec.trigger.on - {"updated"}:
+        return frozenset({""})
+    if spec.trigger.fields:
+        return spec.trigger.fields
+    for leaf in _required(spec.condition):
+        if leaf.op in CHANGE_OPERATORS:
+            return frozenset({leaf.field})
+    return frozenset({""})
+
+
+def _required(condition: Condition | None) -> Iterator[Leaf]:
+    """The leaves without which the condition can't be true."""
+    if isinstance(condition, Leaf):
+        yield condition
+    elif isinstance(condition, Group) and condition.mode == "all":
+        for item in condition.items:
+            yield from _required(item)

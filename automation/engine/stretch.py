@@ -1,0 +1,265 @@
+"""Does a run's local steps in their order, up to the first step that has to wait or to go outside."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import DataError, IntegrityError, transaction
+from pydantic import ValidationError
+
+from automation import failpoints
+from automation.catalog.action import Action, Outcome
+from automation.catalog.params import filled
+from automation.core import causes
+from automation.core.conditions import Verdict
+from automation.core.decisions import Choose, Fail, Finish, Perform, Settled, Skip, Sleep, Stop
+from automation.core.errors import TemplateError
+from automation.core.facts import clean
+from automation.core.moments import Moment
+from automation.core.planner import decide_at, following
+from automation.core.spec import Condition, Node
+from automation.core.templating import render
+from automation.engine.local import LocalDoor, RecordInHand, Refused
+from automation.engine.progress import RunInHand, StepInHand
+from automation.store.runs import StepRow
+from automation.store.waves import NewAttempt, NewStep, StepChange, Wave
+
+OUTPUT_BYTES = 64 * 1024
+
+
+@dataclass(slots=True)
+class Stretch:
+    """How far a run got: the index of the node that comes next (None at the end), or the step that failed."""
+
+    run: RunInHand
+    next: int | None = None
+    failed: StepInHand | None = None
+    outcome: Outcome | None = None
+    stops_later: bool = False
+    wave: Wave = field(default_factory=Wave)
+
+
+def fill(run: RunInHand, node: Node, action: Action) -> Any:
+    """The step's parameters with every template rendered. Raises TemplateError or pydantic's ValidationError."""
+    params = run.rule.params(node, action)
+    named: dict[str, Any] = {}
+
+    def rendered(source: str, target: str) -> str:
+        if not named:
+            named.update(run.names())
+        return render(source, named, target=target, zone=run.tenant.zone)
+
+    return filled(params, rendered)
+
+
+def walk(
+    run: RunInHand,
+    start: int | None,
+    record: RecordInHand | None,
+    *,
+    ids: Callable[[], int],
+    existing: StepRow | None = None,
+    careful: bool = False,
+) -> Stretch:
+    """Executes nodes from `start` on while they are local; `existing` is the row of the first, where there is one.
+
+    `careful` puts a savepoint around each action: for the second try, after the database refused something.
+    """
+    done = Stretch(run=run, next=start)
+    door = _door(run, record) if record is not None else None
+    row = existing
+    while done.next is not None:
+        if _waits(run.spec.nodes[done.next]):
+            break
+        decision = decide_at(run.spec, done.next, _judge_of(run))
+        assert not isinstance(decision, Finish | Fail | Sleep)  # noqa: S101 narrowing only: see the guard above
+        node = decision.node
+        step = StepInHand(node=node, id=row.id if row else ids(), row=row, attempts=row.attempts if row else 0)
+        row = None
+        if isinstance(decision, Perform):
+            if not _act(done, step, door, careful=careful):
+                break
+        else:
+            done.next = _pass(done, step, decision)
+    if door is not None:
+        door.flush()
+    return done
+
+
+def _door(run: RunInHand, record: RecordInHand) -> LocalDoor:
+    event = run.event
+    cause = causes.child(
+        event.cause, event_id=event.id, rule_id=run.rule.rule_id, run_id=run.id, step_id=None, record_key=event.record_key
+    )
+    return LocalDoor(
+        record=record,
+        tenant_id=event.tenant_id,
+        record_key=event.record_key,
+        now=run.now,
+        zone=run.tenant.zone,
+        actor_name=run.rule.name,
+        cause=cause,
+    )
+
+
+def _act(done: Stretch, step: StepInHand, door: LocalDoor | None, *, careful: bool) -> bool:
+    """Performs one local action; False when it failed and the stretch ends before it."""
+    run, node = done.run, step.node
+    outcome = _perform(run, step, door, careful=careful)
+    step.attempts += 1
+    failpoints.hit("match.local_step")
+    if outcome.state == "done":
+        _write(done.wave, run, step, "succeeded", output=_output(outcome), attempt="ok")
+        run.outputs[node.path] = outcome.output
+    elif outcome.state == "skipped":
+        _write(done.wave, run, step, "skipped", reason=outcome.reason, output=_output(outcome), attempt="ok")
+    else:
+        done.failed, done.outcome = step, outcome
+        done.wave.attempts.append(
+            NewAttempt(run.event.tenant_id, step.id, step.attempts, None, 0, "failed", answer=outcome.error[:1000])
+        )
+        return False
+    done.next = node.next
+    return True
+
+
+def _perform(run: RunInHand, step: StepInHand, door: LocalDoor | None, *, careful: bool) -> Outcome:
+    action = run.rule.action(step.node)
+    if action is None or door is None or door.record.values is None:
+        return Outcome.skipped("record_gone")
+    if step.row is None or door.cause.step_id is None:
+        door.cause = _at_step(door.cause, step.id)
+    kept = (dict(door.before), dict(door.after), dict(door.record.values))
+    try:
+        params = fill(run, step.node, action)
+        step.input = params.model_dump(mode="json")
+        if careful:
+            with transaction.atomic():
+                outcome = action.perform(params, door)
+                door.flush()
+        else:
+            outcome = action.perform(params, door)
+    except TemplateError as error:
+        outcome = Outcome.rejected(str(error), reason="template_error")
+    except Refused as error:
+        outcome = Outcome.skipped(error.reason) if error.reason == "record_gone" else Outcome.rejected(str(error), error.reason)
+    except (ValidationError, ValueError) as error:
+        outcome = Outcome.rejected(_first_line(error))
+    except (DataError, IntegrityError) as error:
+        if not careful:
+            raise
+        outcome = Outcome.rejected(_first_line(error))
+    if outcome.state not in ("done", "skipped"):
+        door.before, door.after, door.record.values = kept
+    return outcome
+
+
+def _at_step(cause: causes.Cause, step_id: int) -> causes.Cause:
+    return cause if cause.step_id is not None else causes.Cause(
+        cause.root_event_id, cause.parent_event_id, cause.rule_id, cause.run_id, step_id, cause.depth, cause.path
+    )
+
+
+def _waits(node: Node) -> bool:
+    """Whether a node isn't for this stretch: it goes outside, or sleeps."""
+    return not node.off and (node.kind == "delay" or (node.kind == "action" and not node.local))
+
+
+def _judge_of(run: RunInHand) -> Callable[[Condition], Verdict]:
+    def judge(condition: Condition) -> Verdict:
+        return run.rule.arm(condition)(run.facts(), Moment(now=run.now, zone=run.tenant.zone))
+
+    return judge
+
+
+def _pass(done: Stretch, step: StepInHand, decision: Skip | Stop | Choose) -> int | None:
+    """Writes a step that acts on nothing, and says where the run goes on."""
+    node = step.node
+    if isinstance(decision, Skip):
+        _write(done.wave, done.run, step, "skipped")
+        return following(done.run.spec, node.index, Settled(node.path, "skipped"))
+    if isinstance(decision, Stop):
+        _write(done.wave, done.run, step, "succeeded", output={"ends": decision.ends})
+        done.stops_later = decision.ends == "later_rules"
+        return following(done.run.spec, node.index, Settled(node.path, "succeeded"))
+    output: dict[str, Any] = {"taken": decision.arm_id}
+    if decision.unknown:
+        output["unknown"] = [arm_id for arm_id, _verdict in decision.unknown]
+    _write(done.wave, done.run, step, "succeeded", output=output)
+    return decision.next_index
+
+
+def _write(
+    wave: Wave,
+    run: RunInHand,
+    step: StepInHand,
+    state: str,
+    *,
+    reason: str = "",
+    output: Any = None,
+    error: str = "",
+    attempt: str = "",
+) -> None:
+    write_step(wave, run, step, state, reason=reason, output=output, error=error, ended=True)
+    if attempt:
+        wave.attempts.append(NewAttempt(run.event.tenant_id, step.id, step.attempts, None, 0, attempt))
+
+
+def write_step(
+    wave: Wave,
+    run: RunInHand,
+    step: StepInHand,
+    state: str,
+    *,
+    reason: str = "",
+    output: Any = None,
+    error: str = "",
+    started: bool = True,
+    ended: bool = False,
+) -> None:
+    """Puts a step's new state into the wave: an INSERT for a new step, a guarded UPDATE for one that exists."""
+    node = step.node
+    if step.row is None:
+        wave.new_steps.append(
+            NewStep(
+                id=step.id,
+                tenant_id=run.event.tenant_id,
+                run_id=run.id,
+                path=node.path,
+                kind=node.kind,
+                action=node.action,
+                state=state,
+                reason=reason,
+                attempts=step.attempts,
+                input=step.input,
+                output=output,
+                error=error,
+                started=started,
+                ended=ended,
+            )
+        )
+        return
+    wave.steps.append(
+        StepChange(
+            step_id=step.id,
+            was=step.row.state,
+            state=state,
+            reason=reason,
+            attempts=step.attempts,
+            effect_state=step.row.effect_state,
+            input=step.input,
+            output=output,
+            error=error,
+            started=started,
+            ended=ended,
+        )
+    )
+
+
+def _output(outcome: Outcome) -> dict[str, Any] | None:
+    output = clean({**outcome.output, **({"note": outcome.note} if outcome.note else {})})
+    return output or None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0][:500]

@@ -1,0 +1,79 @@
+"""Takes runs in hand: locks them, loads their versions and their tenants' rules, and reads what their steps need."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from automation.catalog import registry
+from automation.core.spec import RuleSpec
+from automation.engine import capture, ruleset
+from automation.engine.progress import RunInHand, StepInHand
+from automation.engine.ruleset import Compiled
+from automation.store import events
+from automation.store import runs as store
+from automation.store.runs import RunRow, StepRow
+
+
+@dataclass(slots=True)
+class InHand:
+    """What a transaction has locked and read: runs, their steps, the flags of their tenants."""
+
+    rows: dict[int, RunRow]
+    runs: dict[int, RunInHand]
+    steps: dict[int, StepRow]
+    paused: dict[int, bool]
+
+    def step(self, step_id: int | None) -> StepInHand | None:
+        """A step with its node in the run's version; None when either is gone."""
+        row = self.steps.get(step_id or 0)
+        run = self.runs.get(row.run_id) if row is not None else None
+        node = run.node(row.path) if row is not None and run is not None else None
+        if row is None or node is None:
+            return None
+        return StepInHand(node=node, id=row.id, row=row, attempts=row.attempts, key=row.idempotency_key)
+
+
+def take(run_ids: Iterable[int], step_ids: Iterable[int], *, now: datetime) -> InHand:
+    """Locks the runs, ascending, and reads everything else; a run whose version can't be compiled isn't in `runs`."""
+    rows = store.lock(list(run_ids))
+    steps = store.steps(list(step_ids))
+    flags = events.flags(sorted({row.tenant_id for row in rows.values()}))
+    versions = ruleset.by_version(row.version_id for row in rows.values())
+    runs = {
+        row.id: _in_hand(row, versions[row.version_id], version=flags[row.tenant_id][2], now=now)
+        for row in rows.values()
+        if row.version_id in versions and versions[row.version_id].spec is not None
+    }
+    return InHand(rows=rows, runs=runs, steps=steps, paused={tenant: flag[0] for tenant, flag in flags.items()})
+
+
+def _in_hand(row: RunRow, rule: Compiled, *, version: int, now: datetime) -> RunInHand:
+    run = RunInHand(
+        id=row.id,
+        tenant=ruleset.of_tenant(row.tenant_id, version),
+        rule=rule,
+        event=row.event,
+        was=row.state,
+        now=now,
+        forked=row.forked,
+        reason=row.reason,
+    )
+    if rule.spec is not None and _looks_back(rule.spec):
+        past = store.outputs(row.id)
+        run.outputs = past["outputs"]
+        if past["slept"]:
+            run.fresh = present(run)
+    return run
+
+
+def present(run: RunInHand) -> dict[str, object]:
+    """The record's values as they are now, which steps after a sleep read; empty when it is gone."""
+    event = run.event
+    if not event.model or event.record is None:
+        return {}
+    return capture.read_records(registry.model(event.model), [event.record], lock=False).get(event.record, {})
+
+
+def _looks_back(spec: RuleSpec) -> bool:
+    """Whether later steps need what earlier ones left: outputs that templates name, or a sleep that ages the facts."""
+    return any(node.kind == "delay" for node in spec.nodes) or any(name.startswith("steps.") for name in spec.reads)

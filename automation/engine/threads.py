@@ -1,0 +1,147 @@
+"""The threads of a pump that wait for the outside: they hold no connection to the database and never touch the ORM."""
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import structlog
+
+from automation import failpoints
+from automation.catalog.action import Outcome
+from automation.engine.effects import EffectCall, Finished, guarded
+from automation.outbound.door import Outbound
+from automation.outbound.sockets import Sockets
+
+log = structlog.get_logger(__name__)
+FENCED = "The worker's lease was about to end: nothing was sent."
+HUNG_GRACE = 0.5  # seconds that a thread has to return after its socket was shut
+
+
+@dataclass(slots=True)
+class Flight:
+    """An effect that a thread is doing, and since when by the monotonic clock."""
+
+    call: EffectCall
+    thread_id: int
+    ends_at: float
+    shut: bool = False
+    given_up: bool = False
+
+
+@dataclass(slots=True)
+class ThreadDoor:
+    """A fixed number of threads; `bell` is set whenever one comes back, so that the pump needn't poll for it."""
+
+    threads: int
+    allow_loopback: bool
+    may_start: Callable[[EffectCall], bool]  # asked right before an effect begins: does the lease last for it?
+    bell: threading.Event = field(default_factory=threading.Event)
+    sockets: Sockets = field(default_factory=Sockets)
+    _jobs: "queue.SimpleQueue[EffectCall | None]" = field(default_factory=queue.SimpleQueue)
+    _done: "deque[Finished]" = field(default_factory=deque)
+    _flights: dict[int, Flight] = field(default_factory=dict)
+    _waiting: int = 0
+    hung: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def start(self) -> None:
+        """Starts the threads; called after the fork, never at import."""
+        for number in range(self.threads):
+            threading.Thread(target=self._work, name=f"effect-{number}", daemon=True).start()
+
+    def free(self) -> int:
+        """How many more effects can begin at once."""
+        with self._lock:
+            return max(0, self.threads - len(self._flights) - self._waiting)
+
+    def busy(self) -> int:
+        """How many effects are on their way or have come back unsettled."""
+        with self._lock:
+            return len(self._flights) - self.hung + self._waiting + len(self._done)
+
+    def calls(self) -> list[EffectCall]:
+        """What is on its way at the moment."""
+        with self._lock:
+            return [flight.call for flight in self._flights.values()]
+
+    def shut(self, call: EffectCall) -> None:
+        """Ends what an effect waits for: its run was cancelled."""
+        with self._lock:
+            found = [flight for flight in self._flights.values() if flight.call is call]
+        for flight in found:
+            self.sockets.shut(flight.thread_id)
+
+    def submit(self, call: EffectCall) -> None:
+        """Hands an effect to the next free thread."""
+        with self._lock:
+            self._waiting += 1
+        self._jobs.put(call)
+
+    def finished(self) -> list[Finished]:
+        """What has come back since the last time; also ends what is past its deadline."""
+        self.watch()
+        found = []
+        while self._done:
+            found.append(self._done.popleft())
+        return found
+
+    def close(self) -> None:
+        """Lets the threads end once they are idle."""
+        for _ in range(self.threads):
+            self._jobs.put(None)
+
+    def watch(self) -> None:
+        """Shuts the socket of an effect at its deadline, and gives up on a thread that doesn't return even then."""
+        now = time.monotonic()
+        with self._lock:
+            late = [flight for flight in self._flights.values() if now >= flight.ends_at]
+        for flight in late:
+            if not flight.shut:
+                flight.shut = True
+                self.sockets.shut(flight.thread_id)
+            elif now >= flight.ends_at + HUNG_GRACE and not flight.given_up:
+                self._give_up(flight)
+
+    def _give_up(self, flight: Flight) -> None:
+        with self._lock:
+            if flight.thread_id not in self._flights:
+                return
+            flight.given_up = True
+            self.hung += 1
+            self._done.append(Finished(flight.call, Outcome.timeout("The step did not return within its time.")))
+        log.error("alarm", what="hung thread", step_id=flight.call.step_id)
+        self.bell.set()
+
+    def _work(self) -> None:
+        me = threading.get_ident()
+        while (call := self._jobs.get()) is not None:
+            flight = Flight(call, me, time.monotonic() + call.timeout)
+            with self._lock:
+                self._waiting -= 1
+                self._flights[me] = flight
+            outcome = self._perform(call)
+            with self._lock:
+                del self._flights[me]
+                if flight.given_up:
+                    self.hung -= 1
+                else:
+                    self._done.append(Finished(call, outcome))
+            self.bell.set()
+
+    def _perform(self, call: EffectCall) -> Outcome:
+        if not self.may_start(call):
+            return Outcome.retry(FENCED)
+        failpoints.hit("effect.before_send")
+        call.door.outbound = Outbound(
+            call.door.connection,
+            allow_loopback=self.allow_loopback,
+            key=call.door.key,
+            timeout=call.timeout,
+            sockets=self.sockets,
+        )
+        outcome = guarded(call)
+        failpoints.hit("effect.replied")
+        return outcome

@@ -1,0 +1,90 @@
+"""Wakes lanes whose time has come, and does the chores: takes back lost leases, heals and repairs what a crash left."""
+
+import time
+import uuid
+from dataclasses import dataclass, field
+
+import structlog
+
+from automation import failpoints
+from automation.conf import Conf
+from automation.store import timers
+
+log = structlog.get_logger(__name__)
+SUSPICIOUS_SHARE = 0.2
+LONGEST_SWEEP = 30.0
+
+
+@dataclass(slots=True)
+class Sweeper:
+    """Does the chores when it is their turn; one process at a time has them, by a row that expires."""
+
+    worker: uuid.UUID
+    conf: Conf
+    _asked_at: float = field(default_factory=lambda: -1e9)
+    _reap_from: float = -1e9
+    _suspected: bool = False
+
+    def due(self) -> bool:
+        """Whether it is time to ask for the chores again."""
+        return time.monotonic() - self._asked_at >= self.conf.sweep
+
+    def run(self) -> None:
+        """Asks for the chores and, when they are ours, does them."""
+        gap = time.monotonic() - self._asked_at
+        self._asked_at = time.monotonic()
+        since = timers.take_sweep("engine", holder=self.worker, every=self.conf.sweep * 0.8, hold=LONGEST_SWEEP)
+        if since is None:
+            return
+        try:
+            self._guard(since, gap)
+            if time.monotonic() >= self._reap_from and self._believable():
+                self._reap()
+            self._heal()
+        finally:
+            timers.end_sweep("engine", holder=self.worker)
+
+    def _guard(self, since: float, gap: float) -> None:
+        """After an outage the leases are old for everyone: one whole lease passes before any is taken away."""
+        if (since < 0 or since > self.conf.lease / 3) and gap > self.conf.lease / 3:
+            self._reap_from = time.monotonic() + self.conf.lease
+
+    def _believable(self) -> bool:
+        """Many workers lost at once are an alarm, and believed only the second time."""
+        workers, expired = timers.expired_workers()
+        many = expired >= 2 and expired > workers * SUSPICIOUS_SHARE  # noqa: PLR2004 one worker alone is no mass
+        if many and not self._suspected:
+            self._suspected = True
+            log.error("alarm", what="many workers lost", workers=workers, expired=expired)
+            return False
+        self._suspected = many
+        return True
+
+    def _reap(self) -> None:
+        failpoints.hit("reap.selected")
+        taken = timers.reap()
+        if taken:
+            log.warning("reaped", count=len(taken), timers=[one[0] for one in taken[:20]])
+
+    def _heal(self) -> None:
+        for what, count in (("lanes", timers.heal_lanes()), ("match", timers.heal_match())):
+            if count:
+                log.warning("healed", what=what, count=count)
+        for lane_id, was, really in timers.repair_running():
+            log.error("repaired", lane_id=lane_id, was=was, really=really)
+            log.error("alarm", what="lane counter", lane_id=lane_id, was=was, really=really)
+
+
+@dataclass(slots=True)
+class Waker:
+    """Flips lanes whose earliest timer has fallen due: one index probe when there is none."""
+
+    every: float
+    _at: float = -1e9
+
+    def run(self) -> None:
+        """Wakes, if it is time."""
+        now = time.monotonic()
+        if now - self._at >= self.every:
+            self._at = now
+            timers.wake()

@@ -1,0 +1,229 @@
+"""The transaction of a wave: settles what came back, ends delays, and commits the intents of what was just claimed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import structlog
+from django.db import Error, connection, transaction
+
+from automation import failpoints
+from automation.catalog.action import Outcome
+from automation.conf import Conf
+from automation.core.facts import clean
+from automation.core.states import RUN_MOVES, may_move
+from automation.engine import delivery, taking
+from automation.engine.advance import Advance
+from automation.engine.effects import EffectCall, Finished
+from automation.engine.execute import Cancel, Drop, Ended, Execute, Intended, PutBack, came_back, held_back
+from automation.engine.ports import Timers
+from automation.engine.progress import GONE, FollowUp, RunInHand, StepInHand
+from automation.engine.stretch import write_step
+from automation.store.claims import Claimed, Settlement
+from automation.store.runs import RunRow
+from automation.store.waves import RunChange, Stale, StepIds, Wave
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Done:
+    """What a wave leaves to do once it is committed: effects to start, timers to hand back untouched."""
+
+    calls: list[EffectCall] = field(default_factory=list)
+    put_backs: list[tuple[Claimed, float]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class WaveTurn:
+    """Settles and intends for all runs in hand with one statement a table and one commit."""
+
+    timers: Timers
+    conf: Conf
+    ids: StepIds
+    advance: Advance
+    execute: Execute
+
+    def run(self, finished: Sequence[Finished], claimed: Sequence[Claimed]) -> Done:
+        """One wave; where the database refuses it, it is done again one run at a time, so that a bad run hurts only itself."""
+        if not finished and not claimed:
+            return Done()
+        try:
+            return self._in_transaction(finished, claimed)
+        except (Stale, Error, ValueError) as error:
+            if isinstance(error, Error) and connection.connection is not None and connection.connection.closed:
+                raise
+            if len(finished) + len(claimed) == 1:
+                return self._alone(finished, claimed, error)
+        done = Done()
+        for one in finished:
+            self._add(done, self.run([one], []))
+        for each in claimed:
+            self._add(done, self.run([], [each]))
+        return done
+
+    def _add(self, done: Done, more: Done) -> None:
+        done.calls += more.calls
+        done.put_backs += more.put_backs
+
+    def _alone(self, finished: Sequence[Finished], claimed: Sequence[Claimed], error: Exception) -> Done:
+        """A single outcome or intent that can't be written: it is settled as failed, so that the run isn't stuck."""
+        if isinstance(error, Stale):
+            log.warning("stale_settle", what="wave", count=1)
+            return Done()
+        log.error("alarm", what="wave", error=str(error)[:500])
+        if finished and not finished[0].outcome.error.startswith(UNSTORABLE):
+            outcome = Outcome.rejected(f"{UNSTORABLE} {type(error).__name__}")
+            return self.run([Finished(finished[0].call, outcome)], [])
+        return Done()
+
+    def _in_transaction(self, finished: Sequence[Finished], claimed: Sequence[Claimed]) -> Done:
+        every = [*(one.call.claimed for one in finished), *claimed]
+        done, wave = Done(), Wave()
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute("SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '10s'")
+            now = self.timers.now()
+            inside = taking.take(
+                {one.run_id for one in every if one.run_id}, {one.step_id for one in every if one.step_id}, now=now
+            )
+            ours = self.timers.hold(every)
+            stale = sum(one.call.claimed.timer_id not in ours for one in finished)
+            if stale:
+                log.warning("stale_settle", what="wave", count=stale)
+            for one in finished:
+                if one.call.claimed.timer_id in ours:
+                    self._came_back(one, inside, wave)
+            for each in claimed:
+                if each.timer_id in ours:
+                    self._claimed(each, inside, wave, done)
+            _change_runs(inside, wave)
+            wave.write()
+            if finished:
+                failpoints.hit("settle.before_commit")
+            self.timers.write(wave.timers)
+            self.timers.settle(wave.settlements)
+        if finished:
+            failpoints.hit("settle.committed")
+        if done.calls:
+            failpoints.hit("intent.committed")
+        return done
+
+    def _came_back(self, one: Finished, inside: taking.InHand, wave: Wave) -> None:
+        claimed = one.call.claimed
+        if claimed.kind == "deliver":
+            delivery.settle(claimed, one.outcome, wave, now=self.timers.now())
+            return
+        run, step = inside.runs.get(claimed.run_id or 0), inside.step(claimed.step_id)
+        if run is None or step is None or step.row is None or step.row.state != "running":
+            wave.settlements.append(_gone(claimed))
+            return
+        outcome = Outcome(
+            one.outcome.state,
+            output=clean(one.outcome.output),
+            note=clean(one.outcome.note),
+            error=clean(one.outcome.error),
+            reason=one.outcome.reason,
+            retry_after=one.outcome.retry_after,
+        )
+        outcome = came_back(Finished(one.call, outcome), step, wave)
+        row = inside.rows[run.id]
+        if row.cancel_requested_at is not None and outcome.state in ("retry", "timeout"):
+            cancel_now(run, row, step, wave)
+            wave.settlements.append(_gone(claimed))
+            return
+        final = "delivery_unknown" if outcome.state == "uncertain" else ""
+        follow_up = (
+            self.advance.fail(run, step, outcome, wave, reason=final)
+            if final
+            else self.advance.after_attempt(run, step, outcome, wave)
+        )
+        self._settle(claimed, follow_up, wave, run)
+
+    def _claimed(self, claimed: Claimed, inside: taking.InHand, wave: Wave, done: Done) -> None:
+        if claimed.kind == "deliver":
+            call = delivery.prepare(claimed, now=self.timers.now(), timeout=self.conf.step_timeout)
+            done.calls += [call] if call else []
+            wave.settlements += [] if call else [_gone(claimed)]
+            return
+        row, run = inside.rows.get(claimed.run_id or 0), inside.runs.get(claimed.run_id or 0)
+        step = inside.step(claimed.step_id)
+        if row is None or (run is not None and step is None):
+            wave.settlements.append(_gone(claimed))
+            return
+        held = held_back(
+            row, run, step.row if step else None, lane_paused=inside.paused.get(claimed.tenant_id, False)
+        )
+        if held is not None or run is None or step is None:
+            self._held(claimed, held, row, run, step, wave, done)
+        elif claimed.kind == "delay":
+            write_step(wave, run, step, "succeeded", ended=True)
+            run.state, run.reason = "running", ""
+            self._settle(claimed, self.advance.enter(run, step.node.next, wave), wave, run)
+        else:
+            self._intend(claimed, run, step, wave, done)
+
+    def _held(
+        self,
+        claimed: Claimed,
+        held: PutBack | Drop | Cancel | None,
+        row: RunRow,
+        run: RunInHand | None,
+        step: StepInHand | None,
+        wave: Wave,
+        done: Done,
+    ) -> None:
+        if isinstance(held, PutBack):
+            done.put_backs.append((claimed, held.seconds))
+            if run is not None:
+                run.reason = held.reason or run.reason
+            return
+        if isinstance(held, Cancel) and run is not None and step is not None:
+            cancel_now(run, row, step, wave)
+        wave.settlements.append(_gone(claimed))
+
+    def _intend(self, claimed: Claimed, run: RunInHand, step: StepInHand, wave: Wave, done: Done) -> None:
+        decision = self.execute.intend(run, step, claimed, wave)
+        if isinstance(decision, Intended):
+            done.calls.append(decision.call)
+        elif isinstance(decision, PutBack):
+            done.put_backs.append((claimed, decision.seconds))
+            run.reason = decision.reason or run.reason
+        elif isinstance(decision, Ended):
+            follow_up = (
+                self.advance.fail(run, decision.step, decision.outcome, wave, reason=decision.final)
+                if decision.final
+                else self.advance.after_attempt(run, decision.step, decision.outcome, wave)
+            )
+            self._settle(claimed, follow_up, wave, run)
+
+    def _settle(self, claimed: Claimed, follow_up: FollowUp, wave: Wave, run: RunInHand) -> None:
+        if follow_up == GONE:
+            wave.settlements.append(_gone(claimed))
+            return
+        due_at = follow_up.due_at or run.now
+        wave.settlements.append(
+            Settlement(claimed.timer_id, claimed.lease_seq, follow_up.kind, due_at, follow_up.step_id)
+        )
+
+
+UNSTORABLE = "The outcome could not be stored:"
+
+
+def cancel_now(run: RunInHand, row: RunRow, step: StepInHand, wave: Wave) -> None:
+    """Ends a run at a check that its step passes: somebody asked for it."""
+    write_step(wave, run, step, "cancelled", reason="cancelled_by", started=False, ended=True)
+    run.state = "cancelled"
+    run.reason = row.reason if row.reason == "superseded" else "cancelled_by"
+
+
+def _gone(claimed: Claimed) -> Settlement:
+    return Settlement(claimed.timer_id, claimed.lease_seq, None, None, None)
+
+
+def _change_runs(inside: taking.InHand, wave: Wave) -> None:
+    """One change a run, however many of its steps the wave touched."""
+    for run in inside.runs.values():
+        if run.state != run.was and not may_move(RUN_MOVES, run.was, run.state):
+            continue
+        if run.state != run.was or run.reason != inside.rows[run.id].reason:
+            wave.runs.append(RunChange(run.id, run.was, run.state, run.reason))

@@ -1,0 +1,36 @@
+"""What a pump asks of the store: its row, its claims, and which of its runs were cancelled."""
+
+import os
+import uuid
+
+from automation.conf import Conf
+from automation.store import claims
+from automation.store import runs as store
+from automation.store.claims import Claimed
+
+
+def enlist(worker: uuid.UUID, *, pool: str, release: str, host: str, lease: float) -> None:
+    """Writes the worker's row for this process."""
+    claims.enlist(worker, pool=pool, release=release, host=host, pid=os.getpid(), lease=lease)
+
+
+def dismiss(worker: uuid.UUID) -> None:
+    """Deletes the row of a worker that holds nothing."""
+    claims.dismiss(worker)
+
+
+def claim(worker: uuid.UUID, conf: Conf, *, pool: str, most: int, floor: int, match_only: bool) -> list[Claimed]:
+    """Leases due timers of the pool in fairness order."""
+    return claims.claim(
+        worker, pool=pool, most=most, take=conf.take, deadline=conf.deadline, floor=floor, match_only=match_only
+    )
+
+
+def adopt(worker: uuid.UUID) -> list[Claimed]:
+    """What is leased under the worker's id, after an answer of the database got lost."""
+    return claims.adopt(worker)
+
+
+def cancelled(run_ids: list[int]) -> list[int]:
+    """Those of the runs that somebody asked to stop."""
+    return store.cancel_requested(run_ids) if run_ids else []

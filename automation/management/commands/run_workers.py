@@ -1,0 +1,109 @@
+"""Runs the workers of one pool: a django-q2 cluster that stops cleanly, leaves no orphans and leaves when it is wedged."""
+
+import os
+import signal
+import time
+from typing import Any
+
+import structlog
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError, connection, connections
+
+from automation import conf, queue
+
+log = structlog.get_logger(__name__)
+WATCH = 0.2
+STOP_GRACE = 60.0
+WEDGED_AFTER = 180.0
+WEDGED_EXIT = 70
+
+
+class Command(BaseCommand):
+    """Starts the cluster in a process group of its own, watches it, and rings for pumps that are missing."""
+
+    help = __doc__
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """No arguments: the pool comes from Q_CLUSTER_NAME, since django-q2 reads its settings at import."""
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Runs until a signal asks to stop; exits with 70 at once when the cluster dies or is wedged."""
+        settings = conf.load()
+        timeout, retry = queue.timeouts()
+        wrong = conf.problems(settings, queue_timeout=timeout, queue_retry=retry)
+        if wrong:
+            raise CommandError("These settings don't fit together: " + "; ".join(wrong))
+        if queue.pool() not in queue.pools():
+            raise CommandError(f"No cluster is called {queue.pool()!r}; there are: {', '.join(queue.pools())}")
+        if os.getpid() != os.getpgrp():
+            os.setpgrp()
+        asked: list[int] = []
+        cluster = queue.build_cluster()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda received, frame: asked.append(received))
+        connections.close_all()
+        cluster.start()
+        self.stdout.write(f"workers of pool {queue.pool()} started")
+        self._watch(cluster, asked, settings.bell)
+        self._stop(cluster)
+
+    def _watch(self, cluster: Any, asked: list[int], bell: float) -> None:
+        rung_at, complete_at = -1e9, time.monotonic()
+        while not asked:
+            if not cluster.sentinel.is_alive():
+                _leave("the sentinel died")
+            now = time.monotonic()
+            if now - rung_at >= bell:
+                rung_at = now
+                if self._ring_for_missing():
+                    complete_at = now
+                elif now - complete_at > max(WEDGED_AFTER, 3 * bell):
+                    _leave("pumps stay missing")
+            time.sleep(WATCH)
+
+    def _ring_for_missing(self) -> bool:
+        """Rings once for each pump that isn't there; true when none was missing."""
+        try:
+            missing = queue.workers() - len(queue.of_group(queue.live(queue.pool()), os.getpgrp()))
+            for _ in range(missing):
+                queue.ring(queue.pool())
+        except DatabaseError as error:
+            log.warning("database", error=str(error)[:200])
+            connection.close()
+            return False
+        return missing <= 0
+
+    def _stop(self, cluster: Any) -> None:
+        """Pumps claim nothing more, let their threads finish and return; after the grace the group is killed."""
+        queue.ask_to_stop()
+        signal.signal(signal.SIGALRM, lambda number, frame: _leave("the workers did not stop in time"))
+        signal.alarm(int(STOP_GRACE))
+        cluster.stop()
+        signal.alarm(0)
+        self.stdout.write("workers stopped")
+
+
+def _leave(why: str) -> None:
+    """Takes the whole group down: whoever supervises this command starts a fresh one."""
+    log.error("alarm", what=why)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    own = os.getpid()
+    for pid in _group(own):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    os._exit(WEDGED_EXIT)
+
+
+def _group(own: int) -> list[int]:
+    """The other processes of this group; killing the group as a whole would take our exit code with it."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != own:
+            try:
+                if os.getpgid(int(name)) == own:
+                    found.append(int(name))
+            except ProcessLookupError:
+                continue
+    return found

@@ -1,0 +1,90 @@
+"""Reads the outbox and marks what was matched."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+
+from automation.core.causes import Cause
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """An event as the engine works on it, without a model instance."""
+
+    id: int
+    tenant_id: int
+    kind: str
+    change: str
+    name: str
+    model: str
+    record: int | None
+    facts: dict[str, Any]
+    actor: str
+    source: str
+    batch: str
+    cause: Cause
+    created_at: datetime
+
+    @property
+    def root_id(self) -> int:
+        """The event that the chain began with; a root is its own."""
+        return self.id if self.cause.root_event_id is None else self.cause.root_event_id
+
+    @property
+    def record_key(self) -> str:
+        """The record as loop guard and keys name it; the event itself where it has none."""
+        return f"{self.model}:{self.record}" if self.record is not None else f"event:{self.id}"
+
+    def changed(self) -> list[str]:
+        """The fields that this event changed, of a created record those that it was created with."""
+        return list(self.facts.get("after") or ())
+
+
+COLUMNS = (
+    "e.id, e.tenant_id, e.kind, e.change, e.name, e.model, e.record, e.facts, e.actor, e.source, e.batch,"
+    " e.root_event_id, e.parent_event_id, e.cause_rule_id, e.cause_run_id, e.cause_step_id, e.depth, e.path, e.created_at"
+)
+
+
+def row(values: Sequence[Any]) -> EventRow:
+    """An event from the columns of `COLUMNS`, in their order."""
+    cause = Cause(
+        values[11], values[12], values[13], values[14], values[15], values[16], tuple((a, b) for a, b in values[17])
+    )
+    return EventRow(*values[:11], cause=cause, created_at=values[18])
+
+
+def unmatched(tenant_id: int, limit: int) -> list[EventRow]:
+    """The tenant's oldest events that no matcher has seen, in id order: by state, never by a cursor."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {COLUMNS} FROM automation_event e WHERE e.tenant_id = %s AND e.matched_at IS NULL ORDER BY e.id LIMIT %s",  # noqa: S608
+            [tenant_id, limit],
+        )
+        return [row(values) for values in cursor.fetchall()]
+
+
+def mark_matched(event_ids: Sequence[int]) -> int:
+    """Marks events as judged; answers how many weren't yet."""
+    if not event_ids:
+        return 0
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE automation_event SET matched_at = clock_timestamp() WHERE id = ANY(%s) AND matched_at IS NULL",
+            [list(event_ids)],
+        )
+        count: int = cursor.rowcount
+    return count
+
+
+def flags(tenant_ids: Sequence[int]) -> dict[int, tuple[bool, bool, int]]:
+    """(paused, hold_new, rules_version) of each tenant, as committed at this moment."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT tenant_id, paused, hold_new, rules_version FROM automation_lane WHERE tenant_id = ANY(%s)",
+            [list(tenant_ids)],
+        )
+        return {values[0]: (values[1], values[2], values[3]) for values in cursor.fetchall()}

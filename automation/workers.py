@@ -1,0 +1,191 @@
+"""What django-q2 calls: the pump, which claims due timers and works them off until its budget ends."""
+
+import os
+import random
+import socket
+import time
+import uuid
+from dataclasses import dataclass, field
+
+import structlog
+from django.db import InterfaceError, OperationalError, connection
+
+from automation import failpoints, queue
+from automation.conf import Conf, load
+from automation.engine.arming import arm
+from automation.engine.cycle import Cycle
+from automation.engine.lease import Lease
+from automation.engine.ports import LaneTimers
+from automation.engine.threads import ThreadDoor
+from automation.engine.wake import Sweeper, Waker
+from automation.engine.workplace import adopt, cancelled, claim, dismiss, enlist
+from automation.store.claims import Claimed
+from tenants.context import every_tenant
+
+log = structlog.get_logger(__name__)
+HUNG_EXIT = 71
+FLOOR_STRIDES = 10 * 1000
+RELEASE = "1"
+
+
+def pump() -> str:
+    """Runs one pump in this process; a bell that finds the pool complete returns at once. Answers why it ended."""
+    if queue.stopping():
+        return "stopping"
+    group = os.getpgid(0)
+    if len(queue.of_group(queue.live(queue.pool()), group)) >= queue.workers():
+        return "complete"
+    conf = load()
+    ends_at = time.monotonic() + conf.pump_budget
+    with every_tenant():
+        while (ended := Pump(conf, queue.pool(), ends_at).run()) == "lost":
+            log.warning("new identity", pool=queue.pool())
+    if ended == "budget":
+        queue.ring(queue.pool())
+    return ended
+
+
+@dataclass(slots=True)
+class Pump:
+    """One identity of a worker: a lease, a set of threads, and the loop around them."""
+
+    conf: Conf
+    pool: str
+    ends_at: float
+    worker: uuid.UUID = field(default_factory=uuid.uuid4)
+    lease: Lease = field(init=False)
+    door: ThreadDoor = field(init=False)
+    cycle: Cycle = field(init=False)
+    sweeper: Sweeper = field(init=False)
+    waker: Waker = field(init=False)
+    rng: random.Random = field(default_factory=random.SystemRandom)
+    _floor: int = -1
+    _floor_at: float = 0.0
+    _control_at: float = 0.0
+    _alone: Claimed | None = None
+    _adopting: bool = False
+
+    def __post_init__(self) -> None:
+        self.lease = Lease(self.worker, self.conf)
+        self.door = ThreadDoor(self.conf.threads, self.conf.allow_loopback, self.lease.may_start)
+        self.cycle = Cycle(
+            LaneTimers(self.worker), self.door, self.conf, armed=arm, rng=self.rng, stopping=queue.stopping
+        )
+        self.sweeper = Sweeper(self.worker, self.conf)
+        self.waker = Waker(every=self.conf.poll)
+
+    def run(self) -> str:
+        """Works until there is a reason to end: stopping, budget, lost. A process with a hung thread leaves for good."""
+        enlist(self.worker, pool=self.pool, release=RELEASE, host=socket.gethostname(), lease=self.conf.lease)
+        log.info("pump started", worker=str(self.worker), pool=self.pool)
+        self.lease.start()
+        self.door.start()
+        try:
+            ended = self._loop()
+        finally:
+            self.lease.stop()
+            self.door.close()
+        if ended != "lost":
+            dismiss(self.worker)
+        log.info("pump ended", worker=str(self.worker), why=ended)
+        if ended == "hung":
+            os._exit(HUNG_EXIT)
+        return ended
+
+    def _loop(self) -> str:
+        while True:
+            why = self._why_end()
+            if self.lease.lost:
+                self._drop()
+                return "lost"
+            if why and not self.door.busy():
+                return why
+            try:
+                if not self._turn(claiming=not why):
+                    self.door.bell.wait(self.conf.poll * self.rng.uniform(0.8, 1.2))
+            except (OperationalError, InterfaceError) as error:
+                self._reconnect(error)
+            except Exception:
+                # A fault of ours: what was claimed stays leased until its deadline, then counts as lost.
+                log.exception("alarm", what="turn")
+                time.sleep(self.conf.poll)
+
+    def _why_end(self) -> str:
+        if queue.stopping():
+            return "stopping"
+        if self.door.hung:
+            return "hung"
+        return "budget" if time.monotonic() >= self.ends_at else ""
+
+    def _turn(self, *, claiming: bool) -> bool:
+        self.door.bell.clear()
+        self.waker.run()
+        if self.sweeper.due():
+            self.sweeper.run()
+        self._control()
+        claimed = self._claim() if claiming else []
+        return self.cycle.turn(claimed)
+
+    def _claim(self) -> list[Claimed]:
+        if self._adopting:
+            self._adopting = False
+            known = {call.claimed.timer_id for call in self.door.calls()}
+            return [one for one in adopt(self.worker) if one.timer_id not in known]
+        if self._alone is not None:
+            return self._take_alone()
+        if self.lease.age() > self.conf.lease - self.conf.fence_margin:
+            return []
+        free = self.door.free()
+        if time.monotonic() - self._floor_at >= 1.0:
+            self._floor, self._floor_at = -1, time.monotonic()
+        claimed = claim(
+            self.worker,
+            self.conf,
+            pool=self.pool,
+            most=min(free, self.conf.claim_batch) or 1,
+            floor=self._floor,
+            match_only=free == 0,
+        )
+        if claimed:
+            failpoints.hit("claim.committed")
+            self._floor = max(self._floor, min(one.lane_pass for one in claimed) - FLOOR_STRIDES)
+        return self._apart(claimed)
+
+    def _apart(self, claimed: list[Claimed]) -> list[Claimed]:
+        """Work that took its worker with it twice waits until this process has nothing else to lose."""
+        suspects = [one for one in claimed if self.conf.lost_alone <= one.lost < self.conf.lost_limit]
+        if not suspects:
+            return claimed
+        self._alone = suspects[0]
+        for one in claimed:
+            if one is not self._alone:
+                self.cycle.timers.put_back(one, due_at=one.claimed_at)
+        return []
+
+    def _take_alone(self) -> list[Claimed]:
+        if self.door.busy():
+            return []
+        alone, self._alone = self._alone, None
+        return [alone] if alone is not None else []
+
+    def _control(self) -> None:
+        """Once a moment: has somebody cancelled a run whose effect is on its way? Its socket is shut then."""
+        now = time.monotonic()
+        if now - self._control_at < self.conf.control_poll:
+            return
+        self._control_at = now
+        calls = {call.run_id: call for call in self.door.calls() if call.run_id}
+        for run_id in cancelled(list(calls)):
+            self.door.shut(calls[run_id])
+
+    def _drop(self) -> None:
+        """This worker was declared dead: its results are worth nothing, whoever took over settles."""
+        dropped = len(self.door.calls()) + len(self.door.finished())
+        if dropped:
+            log.warning("stale_settle", what="identity", count=dropped)
+
+    def _reconnect(self, error: Exception) -> None:
+        log.warning("database", error=str(error)[:200])
+        connection.close()
+        self._adopting = True
+        time.sleep(self.conf.poll)
