@@ -1,5 +1,7 @@
 """Every setting of the deployment, read from the environment in one place."""
 
+from base64 import urlsafe_b64encode
+from hashlib import sha256
 from pathlib import Path
 
 import django_stubs_ext
@@ -7,6 +9,7 @@ import environ
 from csp.constants import NONE, SELF
 
 from northwind import database
+from northwind.engine_settings import engine_settings
 from northwind.logs import configure, logging_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -19,6 +22,12 @@ DEBUG = env.bool("DEBUG", False)
 HTTPS = env.bool("HTTPS", False)
 # Served in the open, it needs a key of its own; the one here is for a machine's own use only.
 SECRET_KEY = env.str("SECRET_KEY") if HTTPS else env.str("SECRET_KEY", "development-only-key-that-no-deployment-uses")
+# Fernet keys, newest first, for the secrets of connections; a deployment keeps them apart from the database.
+SECRET_ENCRYPTION_KEYS = (
+    env.list("SECRET_ENCRYPTION_KEYS")
+    if HTTPS
+    else env.list("SECRET_ENCRYPTION_KEYS", default=[urlsafe_b64encode(sha256(SECRET_KEY.encode()).digest()).decode()])
+)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
@@ -158,3 +167,4 @@ Q_CLUSTER = {
     "cache": "qstats",
     "scheduler": False,
 }
+vars().update(engine_settings(env, deployed=HTTPS))

@@ -1,0 +1,27 @@
+"""Reads the engine's settings, AUTOMATION_<NAME>, from the environment."""
+
+from dataclasses import fields
+from typing import Any
+
+from environ import Env
+
+from automation.conf import Conf
+
+# They switch a protection off, or reach the machine itself: for the demo, the lab, the bench and tests.
+NEVER_IN_A_DEPLOYMENT = frozenset({"allow_loopback", "loop_guard", "loop_stop", "idempotency_keys", "time_scale"})
+
+
+def engine_settings(env: Env, *, deployed: bool) -> dict[str, Any]:
+    """Return what the environment sets, by the name of the Django setting, each as the type that the engine has.
+
+    Raises ValueError for a value of another type, and in a deployment for a setting that only experiments may use.
+    """
+    found: dict[str, Any] = {}
+    for field in fields(Conf):
+        name = f"AUTOMATION_{field.name.upper()}"
+        if name not in env.ENVIRON:
+            continue
+        if deployed and field.name in NEVER_IN_A_DEPLOYMENT:
+            raise ValueError(f"{name} is for the demo, the lab and tests, not for a deployment.")
+        found[name] = env.get_value(name, cast=type(field.default))
+    return found
