@@ -51,7 +51,7 @@ def _field(model: type[models.Model], path: str, *, watch: bool, change: bool) -
             raise BadPath(f"{path!r} goes through {part!r} of {_name(holder)}, which isn't a link to one record")
         nullable = nullable or relation.null
         labels.append(relation.verbose_name)
-        holder = relation.related_model  # type: ignore[assignment]
+        holder = relation.related_model
     if way and (watch or change):
         raise BadPath(f"{path!r} can only be read: a change of {_name(holder)} is that record's own event")
     found = _resolve(holder, last, path)
@@ -95,7 +95,7 @@ def _type(found: Any, path: str, holder: type[models.Model]) -> tuple[str, str, 
         raise BadPath(f"{path!r} is a link from another model to {_name(holder)} that rules can't read")
     if isinstance(found, models.ManyToManyField | models.ForeignKey):
         kind = "references" if isinstance(found, models.ManyToManyField) else "reference"
-        return kind, found.related_model._meta.label_lower, False  # type: ignore[union-attr]
+        return kind, found.related_model._meta.label_lower, False
     if _is_choice(found):
         return "choice", "", False
     if isinstance(found, ArrayField) and isinstance(found.base_field, models.CharField | models.TextField):

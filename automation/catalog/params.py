@@ -87,6 +87,11 @@ TagList = Annotated[list[str], TAGS]
 """Names of tags."""
 
 
+def is_member(marker: Marker) -> bool:
+    """Whether the marker says that the number is the id of a member."""
+    return marker is MEMBER
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A marked value inside parameters: its pointer below them, its marker, and the value."""
@@ -159,7 +164,7 @@ def _walk(annotation: Any, value: Any, pointer: str) -> Iterator[Place]:
     marker = marker_of(annotation)
     if value is None:
         return
-    if marker is not None:
+    if marker is not None and (isinstance(value, str) or not isinstance(marker, Template)):
         yield Place(pointer, marker, value)
     elif isinstance(value, BaseModel):
         yield from places(value, pointer)

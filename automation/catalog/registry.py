@@ -20,6 +20,7 @@ problems: list[tuple[str, str]] = []
 """(model name, message) of every path that names nothing; `manage.py check` fails with them."""
 
 T = TypeVar("T", bound=type[Action] | type[Trigger])
+E = TypeVar("E")
 _PLUGINS = ("automation.actions", "automation.triggers")
 
 
@@ -96,7 +97,7 @@ def _add(registered: dict[str, Any], name: str, entry: object) -> None:
     registered[name] = entry
 
 
-def _find(registered: dict[str, Any], name: str, what: str) -> Any:
+def _find(registered: dict[str, E], name: str, what: str) -> E:
     try:
         return registered[name]
     except KeyError:

@@ -60,8 +60,8 @@ def _from(leaf: Leaf, bind: Bind, decode: Decode) -> Answer:
 
 
 def _from_to(leaf: Leaf, bind: Bind, decode: Decode) -> Answer:
-    old, new = leaf.value  # type: ignore[misc]
-    return _move(leaf.field, _holds(bind(old), decode), _holds(bind(new), decode))
+    pair: Any = leaf.value
+    return _move(leaf.field, _holds(bind(pair[0]), decode), _holds(bind(pair[1]), decode))
 
 
 Holds = Callable[[Any, Moment], bool]

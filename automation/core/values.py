@@ -31,6 +31,17 @@ def clean(value: Any, *, depth: int = MAX_DEPTH) -> Any:
     return [clean(item, depth=depth - 1) for item in value]
 
 
+def decode_strictly(raw: object, type: str) -> Any:
+    """As a definition is read: a number must be a JSON number, a date or an instant a text. NotThisType otherwise."""
+    wanted = _JSON_TYPES.get(type, (str,))
+    try:
+        if not isinstance(raw, wanted):
+            raise TypeError
+        return DECODERS[type](raw)
+    except UNFIT as error:
+        raise NotThisType(f"not of type {type}") from error
+
+
 def _text(raw: object) -> str:
     if not isinstance(raw, str):
         raise TypeError
@@ -96,3 +107,4 @@ DECODERS: dict[str, Callable[[object], Any]] = {
     "references": lambda raw: _many(raw, _reference),
     "any": _any,
 }
+_JSON_TYPES: dict[str, tuple[type, ...]] = {"number": (int, float), "reference": (int,), "boolean": (bool,)}
