@@ -54,6 +54,11 @@ def live_rules(tenant_id: int) -> list[Rule]:
         return list(rules.select_related("published").order_by("position", "id"))
 
 
+def order() -> list[int]:
+    """The ids of the current tenant's rules, in the order in which they run."""
+    return list(Rule.objects.filter(deleted_at=None).order_by("position", "id").values_list("id", flat=True))
+
+
 def create(name: str, *, owner_id: int | None = None, definition: dict[str, Any] | None = None) -> Rule:
     """A new rule at the end of the order, off, with a draft. The owner is the person who acts unless one is named.
 
