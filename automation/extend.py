@@ -19,10 +19,15 @@ from automation.catalog.action import (
     Template,
 )
 from automation.catalog.automatable import Automatable, NoteTarget
+from automation.catalog.fitting import Unfit, fit, is_settable, required
 from automation.catalog.registry import automatable, model, register
 from automation.catalog.trigger import Trigger, TriggerParams, TriggerSpec
 from automation.core.calendars import Span
+from automation.core.calendars import add as add_span
 from automation.core.spec import Retry
+from automation.engine.history import history_of, pending_for
+from automation.engine.posting import DifferentBody, manual_rules_for, post_event, run_by_hand
+from automation.engine.sources import by_api, importing
 from automation.engine.watched import Watched
 
 __all__ = [
@@ -32,6 +37,7 @@ __all__ = [
     "CheckContext",
     "ConnectionRef",
     "Context",
+    "DifferentBody",
     "Effect",
     "FieldRef",
     "GroupRef",
@@ -49,8 +55,20 @@ __all__ = [
     "Trigger",
     "TriggerParams",
     "TriggerSpec",
+    "Unfit",
     "Watched",
+    "add_span",
     "automatable",
+    "by_api",
+    "fit",
+    "history_of",
+    "importing",
+    "is_settable",
+    "manual_rules_for",
     "model",
+    "pending_for",
+    "post_event",
     "register",
+    "required",
+    "run_by_hand",
 ]

@@ -1,0 +1,1 @@
+"""What rules can do: one action a file, found by name."""
