@@ -54,7 +54,10 @@ def problems(conf: Conf, *, queue_timeout: float, queue_retry: float) -> list[st
     """What does not fit together, one sentence each; empty when all is well (engine.md, section 19)."""
     rules = [
         (queue_timeout < queue_retry, "the queue's timeout must be below its retry"),
-        (conf.pump_budget + conf.deadline < queue_timeout, "pump budget and deadline must end before the queue's timeout"),
+        (
+            conf.pump_budget + conf.deadline < queue_timeout,
+            "pump budget and deadline must end before the queue's timeout",
+        ),
         (conf.lease >= 4 * conf.beat, "the lease must be at least four beats"),
         (
             conf.lease - (conf.step_timeout_max + conf.lease / 12) > conf.beat,

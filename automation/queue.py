@@ -134,7 +134,7 @@ def _pool_of(tenant_id: int) -> str | None:
 
 def _is_zombie(pid: int) -> bool:
     try:
-        with open(f"/proc/{pid}/stat") as stat:  # noqa: PTH123 a virtual file, read once a poll
+        with open(f"/proc/{pid}/stat") as stat:
             return stat.read().rpartition(")")[2].split()[0] == "Z"
     except (OSError, IndexError):
         return False

@@ -119,7 +119,7 @@ class Advance:
 
     def _end_of(self, node: Node, run: RunInHand) -> datetime:
         """When a delay ends: calendar arithmetic in the tenant's zone, shortened only where the deployment says so."""
-        assert node.span is not None  # noqa: S101 narrowing only: the compiler gives every delay a span
+        assert node.span is not None
         due_at = add(run.now, node.span, run.tenant.zone)
         return run.now + (due_at - run.now) * self.scale if self.scale != 1.0 else due_at
 

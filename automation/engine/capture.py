@@ -10,10 +10,10 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from automation import failpoints
 from automation.catalog.automatable import Automatable
 from automation.core.causes import Cause
+from automation.engine.arming import arm
 from automation.engine.changes import Change, Reading, compare, cut_texts, facts_of, from_facts, merge
 from automation.engine.reading import reader_of
 from automation.engine.sources import Origin, current_origin
-from automation.store.timers import arm_match
 
 ROWS_AT_ONCE = 1000  # events in one statement
 
@@ -52,7 +52,7 @@ class Captured:
         """After the commit: see to it that somebody matches. What a crash here leaves undone is healed by a sweep."""
         failpoints.hit("capture.committed")
         for tenant_id in sorted(self.tenants):
-            arm_match(tenant_id)
+            arm(tenant_id)
 
 
 def captured(using: str = DEFAULT_DB_ALIAS) -> Captured:

@@ -65,7 +65,9 @@ class Intended:
 Decision = PutBack | Drop | Cancel | Ended | Intended
 
 
-def held_back(run: RunRow, hand: RunInHand | None, step: StepRow | None, *, lane_paused: bool) -> PutBack | Drop | Cancel | None:
+def held_back(
+    run: RunRow, hand: RunInHand | None, step: StepRow | None, *, lane_paused: bool
+) -> PutBack | Drop | Cancel | None:
     """Why a claimed step must not be executed now, or None when it may."""
     if step is None or run.state in TERMINAL_RUN or step.state in TERMINAL_STEP:
         return Drop()
@@ -175,7 +177,11 @@ class Execute:
             epoch=epoch,
         )
         # The lab's switch: what every product without stable keys sends.
-        key = step.key if self.conf.idempotency_keys else hashlib.sha256(f"{step.key}{step.attempts}".encode()).hexdigest()
+        key = (
+            step.key
+            if self.conf.idempotency_keys
+            else hashlib.sha256(f"{step.key}{step.attempts}".encode()).hexdigest()
+        )
         timeout = min(node.timeout or action.default_timeout, self.conf.step_timeout_max)
         door = OutsideDoor(
             tenant_id=event.tenant_id,
@@ -202,7 +208,7 @@ class Execute:
     def _write_intent(
         self, run: RunInHand, step: StepInHand, claimed: Claimed, call: EffectCall, used: list[str], wave: Wave
     ) -> None:
-        assert step.row is not None  # noqa: S101 narrowing only: an outside step was written before its timer
+        assert step.row is not None
         sha = hashlib.sha256((dumps(step.input) or "").encode()).hexdigest()
         wave.attempts.append(
             NewAttempt(run.event.tenant_id, step.id, step.attempts, self.worker, claimed.lease_seq, "")
@@ -228,7 +234,13 @@ class Execute:
         result = "ok" if outcome.state in ("done", "skipped") else "failed"
         wave.attempts.append(
             NewAttempt(
-                run.event.tenant_id, step.id, step.attempts, self.worker, claimed.lease_seq, result, answer=outcome.error
+                run.event.tenant_id,
+                step.id,
+                step.attempts,
+                self.worker,
+                claimed.lease_seq,
+                result,
+                answer=outcome.error,
             )
         )
 
@@ -244,7 +256,9 @@ def came_back(finished: Finished, step: StepInHand, wave: Wave) -> Outcome:
     closes = {"done": "ok", "skipped": "ok", "timeout": "timeout"}.get(outcome.state, "failed")
     answer = outcome.error or (json.dumps(outcome.output, default=str)[:EXCERPT] if outcome.output else "")
     wave.closed.append(ClosedAttempt(step.id, step.attempts, closes, answer[:EXCERPT]))
-    certain = {"done": "confirmed", "skipped": "none", "retry": "none", "rejected": "none"}.get(outcome.state, "uncertain")
+    certain = {"done": "confirmed", "skipped": "none", "retry": "none", "rejected": "none"}.get(
+        outcome.state, "uncertain"
+    )
     if step.row is not None:
         step.row = replace(step.row, effect_state=certain)
     if outcome.state in ("uncertain", "timeout") and at_most_once:

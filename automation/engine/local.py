@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Count, Max, Q, QuerySet
 from django.db.models.functions import Coalesce
 
@@ -14,6 +15,7 @@ from automation.catalog.automatable import Automatable
 from automation.core.causes import Cause
 from automation.core.facts import decode, encode, same
 from automation.engine import capture
+from automation.engine.changes import Reading
 from automation.engine.sources import caused_by
 from tenants.context import acting_for
 from tenants.models import Group, Membership
@@ -48,8 +50,12 @@ class LocalDoor:
     zone: ZoneInfo
     actor_name: str
     cause: Cause
-    before: dict[str, Any] = field(default_factory=dict)
-    after: dict[str, Any] = field(default_factory=dict)
+    original: dict[str, Any] = field(init=False)
+    changes: dict[str, Any] = field(default_factory=dict)
+    noted: bool = False
+
+    def __post_init__(self) -> None:
+        self.original = dict(self.record.values or {})
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -84,8 +90,7 @@ class LocalDoor:
             if same(values.get(path), raw, known.type):
                 continue
             changed[path] = [values.get(path), raw]
-            self.before.setdefault(path, values.get(path))
-            self.after[path] = values[path] = raw
+            self.changes[path] = values[path] = raw
         return changed
 
     def add_note(self, text: str) -> int:
@@ -93,15 +98,15 @@ class LocalDoor:
         target, values = self.record.entry.note, self.record.values
         if target is None or values is None:
             raise Refused("This record has no place for notes.")
-        note = target.model(tenant_id=self.tenant_id, **{f"{target.record}_id": self.record.id, target.text: text}, **target.defaults)
-        written = [one for one in target.model._meta.concrete_fields if not one.primary_key and not one.generated]
-        rows = target.model._base_manager.all()._insert(  # type: ignore[attr-defined]
-            [note], fields=written, returning_fields=[target.model._meta.pk], using=None
+        note = target.model(
+            tenant_id=self.tenant_id, **{f"{target.record}_id": self.record.id, target.text: text}, **target.defaults
         )
-        for path, known in self.record.entry.fields.items():
-            if known.counts and self._counts(known.orm_path, target.model):
-                self.before.setdefault(path, values.get(path))
-                self.after[path] = values[path] = (values.get(path) or 0) + 1
+        # A plain queryset: the note's event is the record's, which `flush` writes with everything else.
+        written = [one for one in target.model._meta.concrete_fields if not one.primary_key and not one.generated]
+        rows = QuerySet(target.model)._insert(  # type: ignore[attr-defined]
+            [note], fields=written, returning_fields=[target.model._meta.pk], using=DEFAULT_DB_ALIAS
+        )
+        self.noted = True
         return int(rows[0][0])
 
     def create(self, model: str, **fields: Any) -> int:
@@ -122,22 +127,25 @@ class LocalDoor:
 
     def group_id(self, name: str) -> int | None:
         """The id of the tenant's group of that name."""
-        found: int | None = Group.objects.filter(tenant_id=self.tenant_id, name=name).values_list("pk", flat=True).first()
+        groups = Group.objects.filter(tenant_id=self.tenant_id, name=name)
+        found: int | None = groups.values_list("pk", flat=True).first()
         return found
 
     def pick_member(self, group: str | None = None) -> int | None:
         """The next member by turns: fewest open records, then longest since last assigned; None when none is there."""
-        members = Membership.objects.filter(tenant_id=self.tenant_id, is_active=True, is_away=False, user__is_active=True)
+        members = Membership.objects.filter(
+            tenant_id=self.tenant_id, is_active=True, is_away=False, user__is_active=True
+        )
         if group is not None:
             inside = Group.objects.filter(tenant_id=self.tenant_id, name=group).values("members")
             members = members.filter(pk__in=inside)
-        records = self.record.entry.model._base_manager.filter(tenant_id=self.tenant_id, assignee__isnull=False)
+        records = QuerySet(self.record.entry.model).filter(tenant_id=self.tenant_id, assignee__isnull=False)
         is_open: Q = getattr(self.record.entry.model, "OPEN", Q())
         loads = {
             row["assignee"]: (row["open"], row["last"])
-            for row in records.filter(assignee__in=members.values("pk")).values("assignee").annotate(
-                open=Coalesce(Count("pk", filter=is_open), 0), last=Max("assigned_at")
-            )
+            for row in records.filter(assignee__in=members.values("pk"))
+            .values("assignee")
+            .annotate(open=Coalesce(Count("pk", filter=is_open), 0), last=Max("assigned_at"))
         }
         never = datetime.min.replace(tzinfo=self.now.tzinfo)
         ranked = sorted(
@@ -147,42 +155,32 @@ class LocalDoor:
         return ranked[0] if ranked else None
 
     def flush(self) -> None:
-        """Writes what was changed, as one UPDATE of the named columns and one event."""
-        values = self.record.values
-        if not self.after or values is None:
+        """Writes what was changed, as one UPDATE of the named columns and one event of what the database made of it."""
+        entry, values = self.record.entry, self.record.values
+        if values is None or not (self.changes or self.noted):
             return
-        model = self.record.entry.model
-        columns = {self.record.entry.fields[path].column: raw for path, raw in self.after.items()}
         typed = {
-            model._meta.get_field(known.orm_path).attname: self._column(path)  # type: ignore[union-attr]
-            for path, known in self.record.entry.fields.items()
-            if path in self.after and known.column
+            entry.model._meta.get_field(entry.fields[path].orm_path).attname: self._column(path)  # type: ignore[union-attr]
+            for path in self.changes
         }
-        for one in model._meta.concrete_fields:
-            if columns and getattr(one, "auto_now", False):
+        for one in entry.model._meta.concrete_fields:
+            if typed and getattr(one, "auto_now", False):
                 typed[one.attname] = self.now
         if typed:
-            # A plain queryset: that of a watched model would capture the change a second time.
-            QuerySet(model).filter(pk=self.record.id, tenant_id=self.tenant_id).update(**typed)
-        capture.write_change(
-            self.record.entry,
-            self.tenant_id,
-            self.record.id,
-            before=self.before,
-            after=self.after,
-            snapshot=values,
-            cause=self.cause,
-            actor=self.actor_name,
-        )
-        self.before, self.after = {}, {}
+            QuerySet(entry.model).filter(pk=self.record.id, tenant_id=self.tenant_id).update(**typed)
+        after = capture.read_records(entry, [self.record.id], lock=False)[self.record.id]
+        with caused_by(self.cause, actor=self.actor_name):
+            capture.record_difference(
+                entry,
+                {self.record.id: Reading(self.tenant_id, self.original)},
+                {self.record.id: Reading(self.tenant_id, after)},
+            )
+        self.record.values, self.original = dict(after), dict(after)
+        self.changes, self.noted = {}, False
 
     def _column(self, path: str) -> Any:
-        value = decode(self.after[path], self.record.entry.fields[path].type)
+        value = decode(self.changes[path], self.record.entry.fields[path].type)
         return sorted(value) if isinstance(value, frozenset) else value
-
-    def _counts(self, orm_path: str, model: Any) -> bool:
-        relation = self.record.entry.model._meta.get_field(orm_path.partition("__")[0])
-        return getattr(relation, "related_model", None) is model
 
 
 def take(entry: Automatable, tenant_id: int, record_id: int) -> RecordInHand:

@@ -52,7 +52,9 @@ class MatchTurn:
             self._set_aside(claimed)
             return
         started, local_steps = time.monotonic(), 0
-        batch = events.unmatched(claimed.tenant_id, 1 if claimed.lost >= self.conf.lost_alone else self.conf.match_batch)
+        batch = events.unmatched(
+            claimed.tenant_id, 1 if claimed.lost >= self.conf.lost_alone else self.conf.match_batch
+        )
         failpoints.hit("match.claimed")
         flags = events.flags([claimed.tenant_id]).get(claimed.tenant_id)
         if flags is None or flags[1]:
@@ -168,7 +170,9 @@ class MatchTurn:
     def _follow(self, run: RunInHand, follow_up: FollowUp, wave: Wave) -> None:
         if follow_up.kind is not None:
             wave.timers.append(
-                NewTimer(run.event.tenant_id, follow_up.kind, follow_up.due_at, run_id=run.id, step_id=follow_up.step_id)
+                NewTimer(
+                    run.event.tenant_id, follow_up.kind, follow_up.due_at, run_id=run.id, step_id=follow_up.step_id
+                )
             )
         if run.state != run.was or run.reason:
             wave.runs.append(RunChange(run.id, run.was, run.state, run.reason))

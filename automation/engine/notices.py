@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from automation.models import Notice, Rule
+from automation.store.timers import set_timers
 from automation.store.waves import NewNotice, Wave
 from tenants.context import acting_for
 from tenants.models import Membership, Tenant
@@ -112,7 +113,9 @@ def event_set_aside_notice(*, tenant_id: int, event_id: int, error: str, now: da
 
 def tell(notices: Sequence[NewNotice]) -> None:
     """Writes notices and their deliveries in the caller's transaction; its last locks."""
-    Wave(notices=list(notices)).write()
+    wave = Wave(notices=list(notices))
+    wave.write()
+    set_timers(wave.timers)
 
 
 def recipients(tenant_id: int, rule_id: int) -> list[str]:

@@ -44,7 +44,7 @@ class RunInHand:
     @property
     def spec(self) -> RuleSpec:
         """The compiled definition; a version that can't be compiled never gets this far."""
-        assert self.rule.spec is not None  # noqa: S101 narrowing only: checked where runs are taken in hand
+        assert self.rule.spec is not None
         return self.rule.spec
 
     def node(self, path: str) -> Node | None:

@@ -121,7 +121,7 @@ class _Builder:
 
     def _count(self, link: Any) -> str:
         part = link.model
-        return f"(SELECT count(*) FROM {_quote(part._meta.db_table)} x WHERE {self._belongs(part, link)})"  # noqa: S608
+        return f"(SELECT count(*) FROM {_quote(part._meta.db_table)} x WHERE {self._belongs(part, link)})"
 
     def _references(self, many: Any) -> str:
         through = many.remote_field.through
@@ -129,7 +129,7 @@ class _Builder:
             through._meta.get_field(name) for name in (many.m2m_field_name(), many.m2m_reverse_field_name())
         )
         wanted, table = _quote(_column(theirs)), _quote(through._meta.db_table)
-        return f"ARRAY(SELECT x.{wanted} FROM {table} x WHERE {self._belongs(through, mine)} ORDER BY 1)"  # noqa: S608
+        return f"ARRAY(SELECT x.{wanted} FROM {table} x WHERE {self._belongs(through, mine)} ORDER BY 1)"
 
     def _belongs(self, part: type[models.Model], link: Any) -> str:
         """The part's rows of this record; with the tenant where there is one, for the sake of the index."""

@@ -72,7 +72,7 @@ def walk(
         if _waits(run.spec.nodes[done.next]):
             break
         decision = decide_at(run.spec, done.next, _judge_of(run))
-        assert not isinstance(decision, Finish | Fail | Sleep)  # noqa: S101 narrowing only: see the guard above
+        assert not isinstance(decision, Finish | Fail | Sleep)
         node = decision.node
         step = StepInHand(node=node, id=row.id if row else ids(), row=row, attempts=row.attempts if row else 0)
         row = None
@@ -89,7 +89,12 @@ def walk(
 def _door(run: RunInHand, record: RecordInHand) -> LocalDoor:
     event = run.event
     cause = causes.child(
-        event.cause, event_id=event.id, rule_id=run.rule.rule_id, run_id=run.id, step_id=None, record_key=event.record_key
+        event.cause,
+        event_id=event.id,
+        rule_id=run.rule.rule_id,
+        run_id=run.id,
+        step_id=None,
+        record_key=event.record_key,
     )
     return LocalDoor(
         record=record,
@@ -129,7 +134,7 @@ def _perform(run: RunInHand, step: StepInHand, door: LocalDoor | None, *, carefu
         return Outcome.skipped("record_gone")
     if step.row is None or door.cause.step_id is None:
         door.cause = _at_step(door.cause, step.id)
-    kept = (dict(door.before), dict(door.after), dict(door.record.values))
+    kept = (dict(door.changes), dict(door.record.values))
     try:
         params = fill(run, step.node, action)
         step.input = params.model_dump(mode="json")
@@ -142,7 +147,11 @@ def _perform(run: RunInHand, step: StepInHand, door: LocalDoor | None, *, carefu
     except TemplateError as error:
         outcome = Outcome.rejected(str(error), reason="template_error")
     except Refused as error:
-        outcome = Outcome.skipped(error.reason) if error.reason == "record_gone" else Outcome.rejected(str(error), error.reason)
+        outcome = (
+            Outcome.skipped(error.reason)
+            if error.reason == "record_gone"
+            else Outcome.rejected(str(error), error.reason)
+        )
     except (ValidationError, ValueError) as error:
         outcome = Outcome.rejected(_first_line(error))
     except (DataError, IntegrityError) as error:
@@ -150,13 +159,17 @@ def _perform(run: RunInHand, step: StepInHand, door: LocalDoor | None, *, carefu
             raise
         outcome = Outcome.rejected(_first_line(error))
     if outcome.state not in ("done", "skipped"):
-        door.before, door.after, door.record.values = kept
+        door.changes, door.record.values = kept
     return outcome
 
 
 def _at_step(cause: causes.Cause, step_id: int) -> causes.Cause:
-    return cause if cause.step_id is not None else causes.Cause(
-        cause.root_event_id, cause.parent_event_id, cause.rule_id, cause.run_id, step_id, cause.depth, cause.path
+    return (
+        cause
+        if cause.step_id is not None
+        else causes.Cause(
+            cause.root_event_id, cause.parent_event_id, cause.rule_id, cause.run_id, step_id, cause.depth, cause.path
+        )
     )
 
 

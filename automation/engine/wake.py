@@ -52,7 +52,7 @@ class Sweeper:
     def _believable(self) -> bool:
         """Many workers lost at once are an alarm, and believed only the second time."""
         workers, expired = timers.expired_workers()
-        many = expired >= 2 and expired > workers * SUSPICIOUS_SHARE  # noqa: PLR2004 one worker alone is no mass
+        many = expired >= 2 and expired > workers * SUSPICIOUS_SHARE
         if many and not self._suspected:
             self._suspected = True
             log.error("alarm", what="many workers lost", workers=workers, expired=expired)

@@ -150,9 +150,7 @@ class WaveTurn:
         if row is None or (run is not None and step is None):
             wave.settlements.append(_gone(claimed))
             return
-        held = held_back(
-            row, run, step.row if step else None, lane_paused=inside.paused.get(claimed.tenant_id, False)
-        )
+        held = held_back(row, run, step.row if step else None, lane_paused=inside.paused.get(claimed.tenant_id, False))
         if held is not None or run is None or step is None:
             self._held(claimed, held, row, run, step, wave, done)
         elif claimed.kind == "delay":

@@ -74,8 +74,7 @@ class Timer(models.Model):
             models.CheckConstraint(condition=Q(kind__in=TIMER_KINDS), name="automation_timer_kind"),
             models.CheckConstraint(condition=Q(state__in=TIMER_STATES), name="automation_timer_state"),
             models.CheckConstraint(
-                condition=Q(state="leased", worker_id__isnull=False)
-                | (~Q(state="leased") & Q(worker_id__isnull=True)),
+                condition=Q(state="leased", worker_id__isnull=False) | (~Q(state="leased") & Q(worker_id__isnull=True)),
                 name="automation_timer_leased",
             ),
             models.UniqueConstraint(fields=["tenant"], condition=Q(kind="match"), name="automation_timer_one_match"),

@@ -17,7 +17,9 @@ class Rule(TenantOwned):
     position = models.IntegerField(default=0)
     on = models.BooleanField(default=False)
     off_mode = models.CharField(max_length=8, default="hold")
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
     published = models.ForeignKey("RuleVersion", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField(db_default=Now())
     deleted_at = models.DateTimeField(null=True, blank=True)
@@ -42,7 +44,12 @@ class RuleVersion(TenantOwned):
     sha256 = models.CharField(max_length=64)
     schema_version = models.IntegerField(default=1)
     published_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+", db_constraint=False
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        db_constraint=False,
     )
     note = models.CharField(max_length=400, default="", blank=True)
     created_at = models.DateTimeField(db_default=Now())
@@ -60,7 +67,9 @@ class RuleDraft(TenantOwned):
     rule = models.OneToOneField(Rule, on_delete=models.CASCADE, related_name="draft")
     definition = models.JSONField(default=dict)
     revision = models.IntegerField(default=0)
-    changed_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    changed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
     changed_at = models.DateTimeField(db_default=Now())
 
     def __str__(self) -> str:

@@ -62,7 +62,9 @@ class StepExecution(TenantOwned):
     state = models.CharField(max_length=12, default="pending")
     reason = models.CharField(max_length=24, default="", db_default="", blank=True)
     attempts = models.IntegerField(default=0, db_default=0)
-    retried_at_attempt = models.IntegerField(default=0, db_default=0)  # attempts when a person last retried: they don't count
+    retried_at_attempt = models.IntegerField(
+        default=0, db_default=0
+    )  # attempts when a person last retried: they don't count
     deliveries = models.IntegerField(default=0, db_default=0)
     effect_state = models.CharField(max_length=10, default="none", db_default="none")
     connection = models.CharField(max_length=80, default="", db_default="", blank=True)
@@ -118,7 +120,9 @@ class DeadLetter(TenantOwned):
     """A step that failed for good and waits for a person, with its whole context; or an event set aside as poison."""
 
     run = models.ForeignKey(Run, null=True, on_delete=models.PROTECT, related_name="dead_letters")
-    step = models.ForeignKey(StepExecution, null=True, on_delete=models.PROTECT, related_name="dead_letters", db_index=False)
+    step = models.ForeignKey(
+        StepExecution, null=True, on_delete=models.PROTECT, related_name="dead_letters", db_index=False
+    )
     event = models.ForeignKey(Event, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     reason = models.CharField(max_length=24)
     error = models.TextField(default="", db_default="", blank=True)

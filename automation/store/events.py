@@ -1,5 +1,6 @@
 """Reads the outbox and marks what was matched."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -51,17 +52,16 @@ COLUMNS = (
 
 def row(values: Sequence[Any]) -> EventRow:
     """An event from the columns of `COLUMNS`, in their order."""
-    cause = Cause(
-        values[11], values[12], values[13], values[14], values[15], values[16], tuple((a, b) for a, b in values[17])
-    )
-    return EventRow(*values[:11], cause=cause, created_at=values[18])
+    path = tuple((rule_id, key) for rule_id, key in json.loads(values[17]))
+    cause = Cause(*values[11:17], path=path)
+    return EventRow(*values[:7], json.loads(values[7]), *values[8:11], cause=cause, created_at=values[18])
 
 
 def unmatched(tenant_id: int, limit: int) -> list[EventRow]:
     """The tenant's oldest events that no matcher has seen, in id order: by state, never by a cursor."""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT {COLUMNS} FROM automation_event e WHERE e.tenant_id = %s AND e.matched_at IS NULL ORDER BY e.id LIMIT %s",  # noqa: S608
+            f"SELECT {COLUMNS} FROM automation_event e WHERE e.tenant_id = %s AND e.matched_at IS NULL ORDER BY e.id LIMIT %s",
             [tenant_id, limit],
         )
         return [row(values) for values in cursor.fetchall()]

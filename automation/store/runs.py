@@ -1,5 +1,6 @@
 """Inserts runs, and reads runs, steps and counts for the stages, without model instances."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -104,7 +105,7 @@ def lock(run_ids: Sequence[int]) -> dict[int, RunRow]:
     """Locks runs in ascending order, the first locks of a transaction, and reads them with their events."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT r.id, r.tenant_id, r.rule_id, r.rule_version_id, r.state, r.reason, r.cancel_requested_at,"  # noqa: S608
+            "SELECT r.id, r.tenant_id, r.rule_id, r.rule_version_id, r.state, r.reason, r.cancel_requested_at,"
             f" r.forked_from_run_id IS NOT NULL, {COLUMNS}"
             " FROM automation_run r JOIN automation_event e ON e.id = r.event_id"
             " WHERE r.id = ANY(%s) ORDER BY r.id FOR NO KEY UPDATE OF r",
@@ -134,7 +135,7 @@ def outputs(run_id: int) -> dict[str, Any]:
         )
         rows = cursor.fetchall()
     return {
-        "outputs": {path: output for path, kind, output in rows if kind == "action" and output},
+        "outputs": {path: json.loads(output) for path, kind, output in rows if kind == "action" and output},
         "slept": any(kind == "delay" for _, kind, _ in rows),
     }
 

@@ -1,0 +1,181 @@
+"""The in-process runner: the same cycle with a clock that jumps, a heap of timers, and effects that are only captured."""
+
+import heapq
+import itertools
+import random
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from automation.catalog.action import Outcome
+from automation.conf import Conf, load
+from automation.engine.cycle import Cycle
+from automation.engine.effects import EffectCall, Finished
+from automation.store.claims import Claimed, Settlement
+from automation.store.timers import NewTimer
+from automation.store.waves import Stale
+
+Script = Callable[[EffectCall], Outcome]
+START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+MOST_TURNS = 100_000
+
+
+def succeed(call: EffectCall) -> Outcome:
+    """The plain answer: it was done."""
+    return Outcome.done({"captured": True})
+
+
+@dataclass(slots=True)
+class HeapTimers:
+    """Timers in memory, so that hot tables get no dead rows; nobody else claims, so every lease stands."""
+
+    clock: datetime = START
+    worker: uuid.UUID = field(default_factory=uuid.uuid4)
+    _due: list[tuple[datetime, int]] = field(default_factory=list)
+    _rows: dict[int, Claimed] = field(default_factory=dict)
+    _match: dict[int, int] = field(default_factory=dict)
+    _ids: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+
+    def now(self) -> datetime:
+        """The runner's own time."""
+        return self.clock
+
+    def arm(self, tenant_id: int) -> None:
+        """Makes sure that the tenant has a match timer."""
+        if tenant_id not in self._match:
+            self._match[tenant_id] = self._add(NewTimer(tenant_id, "match", None))
+
+    def next(self) -> Claimed | None:
+        """Takes the timer that is due first, moving the clock to it; None when none is left."""
+        while self._due:
+            due_at, timer_id = heapq.heappop(self._due)
+            row = self._rows.get(timer_id)
+            if row is None or row.deadline_at != due_at:
+                continue
+            self.clock = max(self.clock, due_at)
+            claimed = replace(row, lease_seq=row.lease_seq + 1, deliveries=row.deliveries + 1, claimed_at=self.clock)
+            self._rows[timer_id] = claimed
+            return claimed
+        return None
+
+    def pending(self) -> list[tuple[datetime, str]]:
+        """(due, kind) of what waits, in the order in which it will come."""
+        return sorted((row.deadline_at, row.kind) for row in self._rows.values())
+
+    def hold(self, claimed: Sequence[Claimed]) -> set[int]:
+        """All that weren't settled already."""
+        return {one.timer_id for one in claimed if one.timer_id in self._rows}
+
+    def write(self, new: Sequence[NewTimer]) -> None:
+        """Sets new timers."""
+        for timer in new:
+            self._add(timer)
+
+    def settle(self, settlements: Sequence[Settlement]) -> None:
+        """Deletes timers or puts them back."""
+        for one in settlements:
+            row = self._rows.pop(one.timer_id, None)
+            if row is None:
+                raise Stale
+            if one.kind is not None:
+                kept = replace(row, kind=one.kind, step_id=one.step_id or row.step_id, lost=0)
+                self._put(replace(kept, deliveries=0 if one.step_id else kept.deliveries), one.due_at or self.clock)
+
+    def settle_match(
+        self, claimed: Claimed, *, more: bool, charge: int = 0, not_before: datetime | None = None
+    ) -> bool:
+        """Ends a matcher's turn; it comes back while more is left."""
+        row = self._rows.pop(claimed.timer_id)
+        if more:
+            self._put(row, not_before or self.clock)
+        else:
+            del self._match[claimed.tenant_id]
+        return True
+
+    def put_back(self, claimed: Claimed, *, due_at: datetime) -> bool:
+        """Hands a timer back untouched."""
+        self._put(self._rows.pop(claimed.timer_id), due_at)
+        return True
+
+    def _add(self, timer: NewTimer) -> int:
+        timer_id = next(self._ids)
+        due_at = timer.due_at or self.clock
+        row = Claimed(
+            timer_id, 0, timer.tenant_id, timer.kind, timer.run_id, timer.step_id, timer.subject_id,
+            0, 0, 0, due_at, 0, 0, self.clock,
+        )  # fmt: skip
+        self._put(row, due_at)
+        return timer_id
+
+    def _put(self, row: Claimed, due_at: datetime) -> None:
+        self._rows[row.timer_id] = replace(row, deadline_at=due_at)
+        heapq.heappush(self._due, (due_at, row.timer_id))
+
+
+@dataclass(slots=True)
+class CapturedEffects:
+    """Takes every effect, keeps it, and answers as the script says; nothing goes out and no connection is reachable."""
+
+    script: Script = succeed
+    calls: list[EffectCall] = field(default_factory=list)
+    _done: list[Finished] = field(default_factory=list)
+
+    def free(self) -> int:
+        """Always room for one more."""
+        return 1
+
+    def submit(self, call: EffectCall) -> None:
+        """Keeps the call and its scripted outcome."""
+        self.calls.append(call)
+        self._done.append(Finished(call, self.script(call)))
+
+    def finished(self) -> list[Finished]:
+        """What the script answered since the last time."""
+        done, self._done = self._done, []
+        return done
+
+
+@dataclass(slots=True)
+class Runner:
+    """Runs a tenant's events to their end in this process, in the transaction of its caller."""
+
+    script: Script = succeed
+    conf: Conf = field(default_factory=load)
+    seed: int = 0
+    timers: HeapTimers = field(default_factory=HeapTimers)
+    effects: CapturedEffects = field(init=False)
+    cycle: Cycle = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.effects = CapturedEffects(self.script)
+        self.cycle = Cycle(
+            self.timers,
+            self.effects,
+            self.conf,
+            armed=self.timers.arm,
+            rng=random.Random(self.seed),
+        )
+
+    def run(self, tenant_id: int, *, until: datetime | None = None) -> None:
+        """Matches what is unmatched and works until nothing is left, or nothing before `until`.
+
+        Raises RuntimeError for work that doesn't end: the loop guard should have.
+        """
+        self.timers.arm(tenant_id)
+        for _ in range(MOST_TURNS):
+            waiting = self.timers.pending()
+            if until is not None and (not waiting or waiting[0][0] > until):
+                self.timers.clock = max(self.timers.clock, until)
+                return
+            claimed = self.timers.next()
+            if claimed is None:
+                return
+            self.cycle.turn([claimed])
+            while self.cycle.turn([]):
+                pass
+        raise RuntimeError(f"the runner took {MOST_TURNS} turns and isn't done")
+
+    def pass_time(self, tenant_id: int, span: timedelta) -> None:
+        """Lets time go by and does what falls due meanwhile."""
+        self.run(tenant_id, until=self.timers.clock + span)
