@@ -24,6 +24,7 @@ from automation.catalog.registry import automatable, model, register
 from automation.catalog.trigger import Trigger, TriggerParams, TriggerSpec
 from automation.core.calendars import Span
 from automation.core.calendars import add as add_span
+from automation.core.facts import same
 from automation.core.spec import Retry
 from automation.engine.history import history_of, pending_for
 from automation.engine.posting import DifferentBody, manual_rules_for, post_event, run_by_hand
@@ -71,4 +72,5 @@ __all__ = [
     "register",
     "required",
     "run_by_hand",
+    "same",
 ]

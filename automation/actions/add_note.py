@@ -17,9 +17,7 @@ class AddNote(Action):
     class Params(ActionParams):
         """The text."""
 
-        text: Template = Field(
-            min_length=1, max_length=8000, title=gettext_noop("Text"), json_schema_extra={"widget": "textarea"}
-        )
+        text: Template = Field(max_length=20_000, title=gettext_noop("Text"), json_schema_extra={"widget": "textarea"})
 
     def perform(self, params: Params, context: LocalContext) -> Outcome:
         """Writes the note; a text that came out empty writes none."""
@@ -29,6 +27,8 @@ class AddNote(Action):
 
     def check(self, params: Params, context: CheckContext) -> list[tuple[str, str]]:
         """Records that have a place for notes."""
+        if not params.text.strip():
+            return [("/text", _("Enter a text."))]
         if context.automatable is not None and context.automatable.note is None:
             return [("/text", _("These records have no place for notes."))]
         return []
@@ -38,5 +38,5 @@ class AddNote(Action):
         return frozenset({"comments", "notes"})
 
     def sentence(self, params: Params) -> str:
-        """Reads like “add the note ‘Call back’”."""
+        """Reads like “add the note Call back”."""
         return _("add the note “%(text)s”") % {"text": params.text}

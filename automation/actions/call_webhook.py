@@ -67,7 +67,7 @@ class CallWebhook(Action):
         return {"connection": params.connection, "path": params.path, "body": params.body or _("the whole event")}
 
     def sentence(self, params: Params) -> str:
-        """Reads like “call the webhook ‘warehouse’”."""
+        """Reads like “call the webhook warehouse”."""
         return _("call the webhook “%(connection)s”") % {"connection": params.connection}
 
 

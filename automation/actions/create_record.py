@@ -46,7 +46,9 @@ class CreateRecord(Action):
 
     def perform(self, params: Params, context: LocalContext) -> Outcome:
         """Writes the record; values that don't fit are refused with the field's name."""
-        entry = model(params.model)
+        entry = _entry(params.model)
+        if entry is None:
+            return Outcome.rejected(_("There is no such kind of record any more."), reason="broken_reference")
         try:
             values = {path: fit(entry, path, value, zone=context.zone) for path, value in params.values.items()}
         except Unfit as error:
@@ -70,7 +72,15 @@ class CreateRecord(Action):
 
     def sentence(self, params: Params) -> str:
         """Reads like “create a task”."""
-        return _("create a %(model)s") % {"model": model(params.model).label}
+        entry = _entry(params.model)
+        return _("create a %(model)s") % {"model": entry.label if entry else params.model}
+
+
+def _entry(name: str) -> Automatable | None:
+    try:
+        return model(name)
+    except LookupError:
+        return None
 
 
 def _wrong_values(entry: Automatable, values: dict[str, Any], context: CheckContext) -> list[tuple[str, str]]:

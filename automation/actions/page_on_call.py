@@ -9,6 +9,7 @@ from pydantic import Field
 from automation.extend import (
     Action,
     ActionParams,
+    CheckContext,
     ConnectionRef,
     Effect,
     Outcome,
@@ -34,9 +35,7 @@ class PageOnCall(Action):
         """Where, and what it says."""
 
         connection: Annotated[str, ConnectionRef("pager")] = Field(title=gettext_noop("Pager"))
-        summary: Annotated[str, Template(target="header")] = Field(
-            min_length=1, max_length=4000, title=gettext_noop("What it says")
-        )
+        summary: Annotated[str, Template(target="header")] = Field(max_length=4000, title=gettext_noop("What it says"))
         service: Annotated[str, Template(target="header")] = Field(
             default="", max_length=200, title=gettext_noop("Service"), description=gettext_noop("What is affected.")
         )
@@ -57,8 +56,12 @@ class PageOnCall(Action):
         """The event without its routing key."""
         return {"connection": params.connection, **_event(params, record_key=context.record_key, key="")}
 
+    def check(self, params: Params, context: CheckContext) -> list[tuple[str, str]]:
+        """Something to say."""
+        return [] if params.summary.strip() else [("/summary", _("Enter what the page says."))]
+
     def sentence(self, params: Params) -> str:
-        """Reads like “page on call: ‘Urgent: printer on fire’”."""
+        """Reads like “page on call: Urgent: printer on fire”."""
         return _("page on call: “%(summary)s”") % {"summary": params.summary}
 
 
@@ -67,8 +70,8 @@ def _event(params: PageOnCall.Params, *, record_key: str, key: str) -> dict[str,
         "event_action": "trigger",
         "dedup_key": key,
         "payload": {
-            "summary": params.summary[:LONGEST_SUMMARY] or record_key,
-            "source": params.service or record_key,
+            "summary": params.summary.strip()[:LONGEST_SUMMARY] or record_key,
+            "source": params.service.strip() or record_key,
             "severity": params.severity,
             "component": record_key,
         },

@@ -46,12 +46,8 @@ class SendEmail(Action):
             default="", max_length=500, title=gettext_noop("Address")
         )
         field: FieldRef | None = Field(default=None, title=gettext_noop("Field with the address"))
-        subject: Annotated[str, Template(target="header")] = Field(
-            min_length=1, max_length=1000, title=gettext_noop("Subject")
-        )
-        text: Template = Field(
-            min_length=1, max_length=20_000, title=gettext_noop("Text"), json_schema_extra={"widget": "textarea"}
-        )
+        subject: Annotated[str, Template(target="header")] = Field(max_length=4000, title=gettext_noop("Subject"))
+        text: Template = Field(max_length=40_000, title=gettext_noop("Text"), json_schema_extra={"widget": "textarea"})
         html: Annotated[str, Template(target="html")] = Field(
             default="", max_length=40_000, title=gettext_noop("HTML"), json_schema_extra={"widget": "textarea"}
         )
@@ -66,8 +62,10 @@ class SendEmail(Action):
         if not context.exists():
             return Outcome.skipped("record_gone")
         address = _plain(self._address(params, context))
+        if not address:
+            return _nobody(params, context)
         if not _is_address(address):
-            return Outcome.rejected(_("There is no e-mail address to send to."))
+            return Outcome.rejected(_("The e-mail address isn't valid."))
         if _is_own(address):
             return Outcome.skipped("self_address", _("The address is our own."))
         if not params.transactional and _opted_out(address, context):
@@ -108,6 +106,9 @@ class SendEmail(Action):
     def check(self, params: Params, context: CheckContext) -> list[tuple[str, str]]:
         """A recipient that can be found."""
         fields = context.automatable.fields if context.automatable else None
+        empty = [(f"/{name}", _("Enter a text.")) for name in ("subject", "text") if not getattr(params, name).strip()]
+        if empty:
+            return empty
         if params.to == "address":
             plain = "{" in params.address or _is_address(_plain(params.address))
             return [] if plain else [("/address", _("Enter an e-mail address."))]
@@ -119,13 +120,20 @@ class SendEmail(Action):
         return []
 
     def sentence(self, params: Params) -> str:
-        """Reads like “send the mail ‘Welcome’ to the customer”."""
+        """Reads like “send the mail Welcome to the customer”."""
         names = {"subject": params.subject, "to": params.field if params.to == "field" else params.address}
         if params.to == "customer":
             return _("send the mail “%(subject)s” to the customer") % names
         if params.to == "assignee":
             return _("send the mail “%(subject)s” to the assignee") % names
         return _("send the mail “%(subject)s” to %(to)s") % names
+
+
+def _nobody(params: SendEmail.Params, context: PrepareContext) -> Outcome:
+    """Nobody to write to is no failure of the rule."""
+    if params.to == "assignee" and context.current("assignee") is None:
+        return Outcome.skipped("no_assignee")
+    return Outcome.skipped("", _("There is no e-mail address to send to."))
 
 
 def _opted_out(address: str, context: PrepareContext) -> bool:

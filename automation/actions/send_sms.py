@@ -47,17 +47,19 @@ class SendSms(Action):
         number: Annotated[str, Template(target="header")] = Field(
             default="", max_length=200, title=gettext_noop("Number")
         )
-        text: Template = Field(
-            min_length=1, max_length=LONGEST_TEXT, title=gettext_noop("Text"), json_schema_extra={"widget": "textarea"}
-        )
+        text: Template = Field(max_length=20_000, title=gettext_noop("Text"), json_schema_extra={"widget": "textarea"})
 
     def prepare(self, params: Params, context: PrepareContext) -> Outcome | None:
         """Finds the number as it is now."""
         if not context.exists():
             return Outcome.skipped("record_gone")
         number = _plain(self._number(params, context))
+        if not number:
+            return Outcome.skipped("", _("There is no phone number to send to."))
         if not NUMBER.fullmatch(number):
-            return Outcome.rejected(_("There is no phone number to send to."))
+            return Outcome.rejected(_("The phone number isn't valid."))
+        if not params.text.strip():
+            return Outcome.rejected(_("The text came out empty."), reason="template_error")
         if any(context.count_sent(number, minutes=minutes) >= most for minutes, most in LIMITS):
             return Outcome.skipped("limit_per_recipient")
         context.keep(recipient=number)
@@ -94,7 +96,9 @@ class SendSms(Action):
         return {"connection": params.connection, "to": _plain(self._number(params, context)), "text": params.text}
 
     def check(self, params: Params, context: CheckContext) -> list[tuple[str, str]]:
-        """A place that holds a number."""
+        """A text, and a place that holds a number."""
+        if not params.text.strip():
+            return [("/text", _("Enter a text."))]
         if params.to == "number":
             return [] if params.number else [("/number", _("Enter a phone number."))]
         if params.to == "field":
@@ -102,7 +106,7 @@ class SendSms(Action):
         return [] if _has_contact(context.automatable) else [("/to", _("These records have no phone number."))]
 
     def sentence(self, params: Params) -> str:
-        """Reads like “send the SMS ‘We are on it’ to the customer”."""
+        """Reads like “send the SMS We are on it to the customer”."""
         names = {"text": params.text, "to": params.field if params.to == "field" else params.number}
         if params.to == "customer":
             return _("send the SMS “%(text)s” to the customer") % names

@@ -24,10 +24,12 @@ from automation.extend import (
     fit,
     model,
     register,
+    same,
 )
 
 Value = Template | bool | int | float | list[str] | None
 DATES = ("date", "datetime")
+EMPTY: tuple[Any, ...] = (None, "", [])
 MOST = 20
 
 
@@ -107,12 +109,15 @@ class SetFields(Action):
 
 
 def _holds(entry: Automatable, change: Change, context: LocalContext) -> bool:
+    """Whether the field still holds what it should; an empty text asks for an empty field."""
     current = context.current(change.field)
+    if change.only_if_still in EMPTY:
+        return current in EMPTY
     try:
         wanted = fit(entry, change.field, change.only_if_still, zone=context.zone)
     except Unfit:
-        return current in (None, "", []) and change.only_if_still == ""
-    return bool((current or None) == (wanted or None)) if wanted in (None, "", []) else bool(current == wanted)
+        return False
+    return same(current, wanted, entry.fields[change.field].type)
 
 
 def _value(entry: Automatable, change: Change, context: LocalContext) -> Any:
@@ -169,6 +174,6 @@ def _words(change: Change) -> str:
         return _("%(field)s to the value of %(other)s") % names
     if change.how == "from_now":
         return _("%(field)s to %(span)s from now") % names
-    if change.how == "empty" or change.value in (None, "", []):
+    if change.how == "empty" or change.value in EMPTY:
         return _("%(field)s to empty") % names
     return _("%(field)s to “%(value)s”") % names

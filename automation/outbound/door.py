@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 import requests
 from django.core.mail import EmailMessage
@@ -208,7 +208,7 @@ def _joined(endpoint: str, path: str) -> str:
     if not path:
         return endpoint
     parts = urlsplit(endpoint)
-    steps = [quote(step, safe="") for step in path.split("/") if step not in ("", ".", "..")]
+    steps = [quote(step, safe="") for step in map(unquote, path.split("/")) if step not in ("", ".", "..")]
     return urlunsplit((parts.scheme, parts.netloc, "/".join([parts.path.rstrip("/"), *steps]), parts.query, ""))
 
 
