@@ -71,6 +71,9 @@ class LocalContext(Context, Protocol):
     def create(self, model: str, **fields: Any) -> int:
         """Write a new record of an automatable model of the tenant; returns its id."""
 
+    def group_id(self, name: str) -> int | None:
+        """The id of the tenant's group of that name."""
+
     def pick_member(self, group: str | None = None) -> int | None:
         """The next member by turns (of a group): fewest open, then longest since last assigned; None when none can."""
 
@@ -84,8 +87,14 @@ class PrepareContext(Context, Protocol):
     def member_address(self, member_id: int) -> str | None:
         """A member's e-mail address."""
 
-    def count_sent(self, recipient: str) -> int:
-        """How many messages this rule has lately sent to the recipient; the engine keeps the window."""
+    def exists(self) -> bool:
+        """Whether the record is still there."""
+
+    def count_sent(self, recipient: str, *, minutes: int) -> int:
+        """How many messages this rule has sent, or is sending, to the recipient in the last so many minutes."""
+
+    def keep(self, **values: Any) -> None:
+        """Keeps JSON values with the step's input and hands them to `perform` as `context.kept`."""
 
 
 class OutsideContext(Context, Protocol):
@@ -110,6 +119,10 @@ class OutsideContext(Context, Protocol):
     @property
     def event(self) -> Mapping[str, Any]:
         """The facts of the event that the run was started by, and its id."""
+
+    @property
+    def kept(self) -> Mapping[str, Any]:
+        """What `prepare` kept for this try."""
 
     @property
     def cause_token(self) -> str:
