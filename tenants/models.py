@@ -207,3 +207,7 @@ class AuditEntry(models.Model):
         if not self._state.adding:
             raise ValidationError(_("An audit entry can't be changed."), code="append_only")
         super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        """Raise ValidationError: entries go in bulk when their time to be kept is over, never one of them."""
+        raise ValidationError(_("An audit entry can't be deleted."), code="append_only")
