@@ -14,13 +14,14 @@ from django.utils.timesince import timesince, timeuntil
 from django.utils.translation import gettext, ngettext
 
 from automation.engine.operate import pause
-from automation.models import DeadLetter
+from automation.models import DeadLetter, Pause, Rule
 from automation.templatetags import words
 
 register = template.Library()
 
 COUNTED_TO = 1000  # a count beyond is shown as "999+": counting further costs, and tells nobody more
 SHOWN_CHARACTERS = 4000
+NOTHING = "\N{EN DASH}"
 
 
 @register.simple_tag
@@ -67,6 +68,14 @@ def change_status(kind: str) -> SafeString:
     return _pill(words.CHANGE_WORDS.get(kind, words.UNKNOWN))
 
 
+@register.simple_tag
+def rule_switch(rule: Rule, paused: Pause | None = None) -> SafeString:
+    """Whether a rule is on, off, or held by a pause of its own, as icon, word and colour."""
+    if paused is not None and rule.on:
+        return _pill(words.RULE_HELD)
+    return _pill(words.RULE_ON if rule.on else words.RULE_OFF)
+
+
 @register.filter
 def run_state_word(state: str) -> str:
     """The plain word for a run's state, for a choice in a filter."""
@@ -86,7 +95,7 @@ def _zone(context: Context) -> tzinfo:
 
 
 @register.simple_tag(takes_context=True)
-def moment(context: Context, value: datetime | None, empty: str = "–") -> SafeString | str:
+def moment(context: Context, value: datetime | None, empty: str = NOTHING) -> SafeString | str:
     """A moment in the tenant's zone, to the second."""
     if value is None:
         return empty
@@ -95,18 +104,30 @@ def moment(context: Context, value: datetime | None, empty: str = "–") -> Safe
 
 
 @register.simple_tag(takes_context=True)
-def ago(context: Context, value: datetime | None, empty: str = "–") -> SafeString | str:
+def ago(context: Context, value: datetime | None, empty: str = NOTHING) -> SafeString | str:
     """How long ago or until, with the moment itself in the line below."""
     if value is None:
         return empty
+    return format_html('{} <span class="sub">{}</span>', since(value), moment(context, value))
+
+
+@register.simple_tag
+def since(value: datetime | None) -> str:
+    """How long ago or until, in words; empty for no moment."""
+    if value is None:
+        return ""
     now = timezone.now()
     if value > now:
-        relative = gettext("in %(span)s") % {"span": timeuntil(value, now, depth=1)}
-    elif now - value < timedelta(minutes=1):
-        relative = gettext("just now")
-    else:
-        relative = gettext("%(span)s ago") % {"span": timesince(value, now, depth=1)}
-    return format_html('{} <span class="sub">{}</span>', relative, moment(context, value))
+        return gettext("in %(span)s") % {"span": timeuntil(value, now, depth=1)}
+    if now - value < timedelta(minutes=1):
+        return gettext("just now")
+    return gettext("%(span)s ago") % {"span": timesince(value, now, depth=1)}
+
+
+@register.simple_tag(takes_context=True)
+def clock(context: Context, value: datetime) -> str:
+    """The time of day in the tenant's zone."""
+    return str(formats.date_format(value.astimezone(_zone(context)), "H:i:s"))
 
 
 @register.simple_tag
@@ -155,6 +176,28 @@ def fact(value: Any) -> str:
     if isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False, default=str)
     return str(value)
+
+
+@register.filter
+def operator_words(name: str) -> str:
+    """A comparison in plain words."""
+    return str(words.OPERATOR_WORDS.get(name, name))
+
+
+@register.filter
+def leaf_reason_words(reason: str) -> str:
+    """Why a comparison couldn't be judged, or only in part, in plain words."""
+    return str(words.LEAF_REASON_WORDS.get(reason, reason))
+
+
+@register.filter
+def wanted(value: Any) -> str:
+    """What a comparison compares with: a value, a from-to pair, or another field."""
+    if isinstance(value, dict) and set(value) == {"from", "to"}:
+        return gettext("%(old)s → %(new)s") % {"old": fact(value["from"]), "new": fact(value["to"])}
+    if isinstance(value, dict) and set(value) == {"value_of"}:
+        return gettext("the field %(field)s") % {"field": value["value_of"]}
+    return fact(value)
 
 
 @register.filter

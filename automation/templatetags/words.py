@@ -49,7 +49,7 @@ RUN_WORDS = {
     "suppressed": NOT_STARTED,
 }
 STEP_WORDS = {
-    "": NOT_REACHED,
+    "not_reached": NOT_REACHED,
     "pending": RUNNING,
     "running": RUNNING,
     "retrying": RETRYING,
@@ -80,6 +80,48 @@ CHANGE_WORDS = {
     "removed": Word(_("Removed"), "dash", "error"),
     "changed": Word(_("Changed"), "edit", "info"),
     "moved": Word(_("Moved"), "up", "quiet"),
+}
+OPERATOR_WORDS: "dict[str, StrPromise]" = {
+    "is": _("is"),
+    "is_not": _("is not"),
+    "is_exactly": _("is exactly"),
+    "in": _("is one of"),
+    "not_in": _("is none of"),
+    "contains": _("contains"),
+    "not_contains": _("does not contain"),
+    "starts_with": _("starts with"),
+    "gt": _("is greater than"),
+    "gte": _("is at least"),
+    "lt": _("is less than"),
+    "lte": _("is at most"),
+    "is_empty": _("is empty"),
+    "is_not_empty": _("is not empty"),
+    "has_any": _("has any of"),
+    "has_all": _("has all of"),
+    "has_none": _("has none of"),
+    "is_exactly_set": _("is exactly"),
+    "changed": _("changed"),
+    "changed_to": _("changed to"),
+    "changed_from": _("changed from"),
+    "changed_from_to": _("changed from … to"),
+    "was": _("was"),
+    "rises_above": _("rises above"),
+    "falls_below": _("falls below"),
+    "before": _("is before"),
+    "after": _("is after"),
+    "is_today": _("is today"),
+    "older_than": _("is longer ago than"),
+    "within_last": _("lies within the last"),
+    "within_next": _("lies within the next"),
+    "is_ago": _("is so many days ago:"),
+    "is_ahead": _("is so many days ahead:"),
+}
+LEAF_REASON_WORDS: "dict[str, StrPromise]" = {
+    "unknown_operator": _("this comparison no longer exists"),
+    "unknown_field": _("this field was not in the event"),
+    "unfit_value": _("the value read has another type"),
+    "no_value": _("there is no value"),
+    "cut": _("only the first 8 KB of the text were judged"),
 }
 HELD_REASONS = frozenset({Reason.PAUSED, Reason.RULE_OFF})
 LOOP_REASONS = frozenset({Reason.LOOP_SAME_RULE, Reason.LOOP_DEPTH, Reason.LOOP_BUDGET, Reason.RATE})
@@ -132,7 +174,7 @@ def run_word(state: str, reason: str = "") -> Word:
 
 
 def step_word(state: str, reason: str = "") -> Word:
-    """The word for a step; an empty state means that the run didn't reach it."""
+    """The word for a step; of which "not_reached" means that the run did not come to it."""
     if state in {"pending", "waiting", "retrying"} and reason in HELD_REASONS:
         return HELD
     return STEP_WORDS.get(state, UNKNOWN)

@@ -72,5 +72,3 @@ def _choices(request: TenantRequest) -> dict[str, object]:
         "may_cancel": request.membership.may("admin"),
         "concerned": pause.concerned() if may_pause else None,
     }
-
-
