@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods
 
 from automation.catalog import registry
@@ -170,11 +171,13 @@ def _moved(conflict: engine_rules.Conflict) -> str:
 
 
 def _say_saved(request: TenantRequest, definition: dict[str, Any]) -> None:
-    problems = engine_rules.check(definition)
-    if problems:
-        messages.warning(
-            request,
-            _("The draft is saved. Before it can be published, %(n)d problems need you.") % {"n": len(problems)},
+    found = len(engine_rules.check(definition))
+    if found:
+        said = ngettext(
+            "The draft is saved. Before it can be published, %(n)d problem needs you.",
+            "The draft is saved. Before it can be published, %(n)d problems need you.",
+            found,
         )
+        messages.warning(request, said % {"n": found})
     else:
         messages.success(request, _("The draft is saved, and has no problems."))

@@ -22,7 +22,7 @@ FAILED = ("failed", "compensation_failed")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A rule in the list with its sentence ("" while its draft isn't a rule yet) and the problems of its live version."""
+    """A rule in the list: its sentence ("" while its draft isn't a rule yet), the problems of its live version."""
 
     line: RuleLine
     place: int

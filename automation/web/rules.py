@@ -214,8 +214,7 @@ def _shown(request: TenantRequest, rule_id: int) -> dict[str, Any]:
         "pause": pause.open_pause(found.pk),
         "runs": waiting_runs(found),
         "versions": versions.defer("definition")[:VERSIONS_SHOWN],
-        **{
-            f"may_{verb}": request.membership.may(role)
-            for verb, role in (("edit", "editor"), ("publish", "publisher"), ("run", "agent"))
-        },
+        "may_edit": request.membership.may("editor"),
+        "may_publish": request.membership.may("publisher"),
+        "may_run": request.membership.may("agent"),
     }

@@ -50,7 +50,10 @@ TALLIED = ("done", "failed", "waiting", "running", "not_started")
 
 @dataclass(slots=True)
 class Filters:
-    """What the address asks for, as typed, and what of it can't be understood; a filter that names nothing fits nothing."""
+    """What the address asks for: as typed, as the list takes it, and what can't be understood.
+
+    `nothing`: a filter names what doesn't exist, so no run fits.
+    """
 
     typed: dict[str, str]
     given: dict[str, Any] = field(default_factory=dict)
