@@ -71,7 +71,7 @@ def _field(model: type[models.Model], path: str, *, watch: bool, change: bool) -
         watch=watch,
         change=change,
         target=target,
-        nullable=nullable or bool(getattr(found, "null", False)),
+        nullable=nullable or (not counts and bool(getattr(found, "null", False))),
         counts=counts,
     )
 

@@ -1,12 +1,14 @@
 """Parameters of actions and triggers: their base, the marked types, and finding and filling the marked places."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import UnionType
 from typing import Annotated, Any, ClassVar, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
+from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
 
@@ -38,6 +40,11 @@ class Marker(str):
         if isinstance(source, type) and issubclass(source, Marker):
             return core_schema.str_schema(strict=True)
         return handler(source)
+
+    @property
+    def name(self) -> str:
+        """What the marker is called in schemas: "template", "connection_ref"."""
+        return re.sub("(?<=[a-z])(?=[A-Z])", "_", type(self).__name__).lower()
 
 
 class Template(Marker):
@@ -112,10 +119,7 @@ def load(model: type[P], raw: Mapping[str, Any]) -> P:
 def places(params: BaseModel, pointer: str = "") -> Iterator[Place]:
     """Every marked value in the parameters, in the order of their fields, through nested models, lists and dicts."""
     for name, info in type(params).model_fields.items():
-        annotation: Any = info.annotation
-        for marker in (item for item in info.metadata if isinstance(item, Marker)):
-            annotation = Annotated[annotation, marker]
-        yield from _walk(annotation, getattr(params, name), f"{pointer}/{escape(info.alias or name)}")
+        yield from _walk(_annotation(info), getattr(params, name), f"{pointer}/{escape(info.alias or name)}")
 
 
 def filled(params: P, render: Callable[[str, str], str]) -> P:
@@ -135,6 +139,17 @@ def filled(params: P, render: Callable[[str, str], str]) -> P:
         text = render(place.value, place.marker.target)  # type: ignore[attr-defined]
         holder[int(last) if isinstance(holder, list) else last] = text
     return type(params).model_validate(raw)
+
+
+def marked_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema of parameters, with "x-marker" and "x-word" at the fields whose meaning the engine knows."""
+    schema = model.model_json_schema(by_alias=True)
+    for name, info in model.model_fields.items():
+        marker = marker_of(_annotation(info))
+        if marker is not None:
+            known = {"x-marker": str(marker) if isinstance(marker, _Reference) else marker.name, "x-word": str(marker)}
+            schema["properties"][info.alias or name] |= known
+    return schema
 
 
 def escape(part: str) -> str:
@@ -158,6 +173,14 @@ def marker_of(annotation: Any) -> Marker | None:
     if get_origin(annotation) in (Union, UnionType):
         return next((found for found in map(marker_of, alternatives) if found is not None), None)
     return None
+
+
+def _annotation(info: FieldInfo) -> Any:
+    """The type of a field with its markers, which pydantic keeps apart."""
+    annotation: Any = info.annotation
+    for marker in (item for item in info.metadata if isinstance(item, Marker)):
+        annotation = Annotated[annotation, marker]
+    return annotation
 
 
 def _walk(annotation: Any, value: Any, pointer: str) -> Iterator[Place]:
