@@ -12,11 +12,18 @@ from northwind import database
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
+def django_db_modify_db_settings(django_db_modify_db_settings: None) -> Iterator[None]:
     """Have a server before the first test that needs it, without the test database that a killed run left behind."""
     database.ensure()
+    name = _test_name()
     with psycopg.connect(database.renamed(database.address(), "postgres"), autocommit=True) as server:
-        server.execute(f'DROP DATABASE IF EXISTS "{_test_name()}" WITH (FORCE)')
+        # Held to the end: two runs at once would take the database away from each other.
+        if server.execute("SELECT pg_try_advisory_lock(hashtext(%s))", [name]).fetchone() != (True,):
+            pytest.exit(
+                f"Another run of the tests uses {name}: wait for its end.", returncode=pytest.ExitCode.USAGE_ERROR
+            )
+        server.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ def test_the_given_address_is_used_as_it_is(monkeypatch):
 
 
 def test_without_one_it_is_the_embedded_server_of_the_checkout(monkeypatch):
-    monkeypatch.delenv("DATABASE_URL")
+    monkeypatch.delenv("DATABASE_URL", raising=False)
     monkeypatch.delenv("DATA_DIR", raising=False)
     assert database.server().cluster == ROOT / ".data" / "pg"
 
