@@ -2,9 +2,13 @@
 
 from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
-from django.urls import path
+from django.urls import include, path
+
+from automation.web.home import home
 
 urlpatterns = [
+    path("", home, name="home"),
+    path("t/<slug:tenant_slug>/", include("automation.web.urls")),
     path("accounts/login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("accounts/logout/", LogoutView.as_view(), name="logout"),
     path("admin/", admin.site.urls),

@@ -179,24 +179,16 @@ def fact(value: Any) -> str:
 
 
 @register.filter
-def operator_words(name: str) -> str:
-    """A comparison in plain words."""
-    return str(words.OPERATOR_WORDS.get(name, name))
-
-
-@register.filter
 def leaf_reason_words(reason: str) -> str:
     """Why a comparison couldn't be judged, or only in part, in plain words."""
     return str(words.LEAF_REASON_WORDS.get(reason, reason))
 
 
 @register.filter
-def wanted(value: Any) -> str:
-    """What a comparison compares with: a value, a from-to pair, or another field."""
-    if isinstance(value, dict) and set(value) == {"from", "to"}:
-        return gettext("%(old)s → %(new)s") % {"old": fact(value["from"]), "new": fact(value["to"])}
-    if isinstance(value, dict) and set(value) == {"value_of"}:
-        return gettext("the field %(field)s") % {"field": value["value_of"]}
+def reading(value: Any) -> str:
+    """What a comparison read: a value, or what it was before and after."""
+    if isinstance(value, dict) and set(value) == {"before", "after"}:
+        return gettext("%(old)s → %(new)s") % {"old": fact(value["before"]), "new": fact(value["after"])}
     return fact(value)
 
 

@@ -10,14 +10,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods
 
-from automation.catalog import registry
 from automation.core.errors import DefinitionError, Problem
 from automation.definitions.diff import Change, diff
-from automation.definitions.sentences import sentence
 from automation.engine import rules as engine_rules
 from automation.engine.operate import Refused
 from automation.models import Rule, RuleDraft
-from automation.web import cursor, reference, texts
+from automation.web import cursor, reference, sayings, texts
 from automation.web.forms import PublishForm
 from automation.web.lookup import find_rule, waiting_runs
 from tenants.middleware import TenantRequest
@@ -159,7 +157,7 @@ def _review(request: TenantRequest, rule: Rule, *, alert: str = "", status: int 
         "unconditional": not saved.definition.get("condition"),
         "waiting": waiting_runs(rule),
         "note": request.POST.get("note", ""),
-        "sentence": None if problems else sentence(saved.definition, registry),
+        "sentence": "" if problems else sayings.sentence(saved.definition, sayings.Names()),
     }
     return render(request, "automation/rule_publish.html", shown, status=status)
 

@@ -7,12 +7,11 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from automation.catalog import registry
 from automation.core.errors import Problem
-from automation.definitions.sentences import sentence
 from automation.engine import lists
 from automation.engine.lists import RuleLine
 from automation.engine.references import References, problems_of
+from automation.web import sayings
 from tenants.middleware import TenantRequest
 from tenants.permissions import needs
 
@@ -60,16 +59,17 @@ def rules(request: TenantRequest, tenant_slug: str) -> HttpResponse:
 
 
 def _rows(found: Sequence[RuleLine], references: References) -> list[Row]:
-    return [_row(line, place, references) for place, line in enumerate(found, start=1)]
+    names = sayings.Names()
+    return [_row(line, place, references, names) for place, line in enumerate(found, start=1)]
 
 
-def _row(line: RuleLine, place: int, references: References) -> Row:
+def _row(line: RuleLine, place: int, references: References, names: sayings.Names) -> Row:
     problems = problems_of(line.definition, references)
     published = line.version is not None
     return Row(
         line=line,
         place=place,
-        sentence=sentence(line.definition, registry) if published or not problems else "",
+        sentence=sayings.sentence(line.definition, names) if published or not problems else "",
         problems=problems if published else [],
         done=line.recent.get("succeeded", 0),
         failed=sum(line.recent.get(state, 0) for state in FAILED),

@@ -8,13 +8,11 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from automation.catalog import registry
 from automation.core.errors import DefinitionError
-from automation.definitions.sentences import sentence
 from automation.engine import rules as engine_rules
 from automation.engine.operate import Refused, pause
 from automation.models import Rule, RuleDraft, RuleVersion
-from automation.web import texts
+from automation.web import sayings, texts
 from automation.web.forms import NameForm, ReasonForm, first_errors
 from automation.web.lookup import find_rule, waiting_runs
 from tenants.middleware import TenantRequest
@@ -65,7 +63,7 @@ def version(request: TenantRequest, tenant_slug: str, rule_id: int, number: int)
             "rule": found,
             "version": shown,
             "text": texts.write(shown.definition),
-            "sentence": sentence(shown.definition, registry),
+            "sentence": sayings.sentence(shown.definition, sayings.Names()),
             "may_edit": request.membership.may("editor"),
         },
     )
@@ -208,7 +206,7 @@ def _shown(request: TenantRequest, rule_id: int) -> dict[str, Any]:
         "live": live,
         "unpublished": live is None or live.definition != draft.definition,
         "problems": problems,
-        "sentence": None if problems and live is None else sentence(definition, registry),
+        "sentence": sayings.sentence(definition, sayings.Names()),
         "text": texts.write(definition),
         "is_manual": live is not None and isinstance(trigger, dict) and trigger.get("kind") == "manual",
         "pause": pause.open_pause(found.pk),

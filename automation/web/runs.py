@@ -11,10 +11,10 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.utils.functional import _StrPromise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
+from django_stubs_ext import StrPromise
 
 from automation.catalog import registry
 from automation.core.states import Reason
@@ -28,7 +28,7 @@ from tenants.middleware import TenantRequest
 from tenants.permissions import needs
 
 COUNTED = 5000  # the newest runs that fit, whose states are counted above the list
-STATES: dict[str, tuple[_StrPromise, tuple[str, ...]]] = {
+STATES: dict[str, tuple[StrPromise, tuple[str, ...]]] = {
     "running": (gettext_lazy("Running"), ("pending", "running")),
     "waiting": (gettext_lazy("Waiting"), ("waiting",)),
     "held": (gettext_lazy("Held"), ("paused",)),
@@ -37,7 +37,7 @@ STATES: dict[str, tuple[_StrPromise, tuple[str, ...]]] = {
     "cancelled": (gettext_lazy("Cancelled"), ("cancelled",)),
     "not_started": (gettext_lazy("Not started, or stopped by loop protection"), ("suppressed",)),
 }
-TIMES: dict[str, tuple[_StrPromise, timedelta | None]] = {
+TIMES: dict[str, tuple[StrPromise, timedelta | None]] = {
     "1h": (gettext_lazy("last hour"), timedelta(hours=1)),
     "24h": (gettext_lazy("last 24 hours"), timedelta(hours=24)),
     "7d": (gettext_lazy("last 7 days"), timedelta(days=7)),
@@ -45,6 +45,7 @@ TIMES: dict[str, tuple[_StrPromise, timedelta | None]] = {
     "all": (gettext_lazy("any time"), None),
 }
 USUAL_TIME = "24h"
+REASONS = [reason.value for reason in Reason]
 TALLIED = ("done", "failed", "waiting", "running", "not_started")
 
 
@@ -89,7 +90,7 @@ def runs(request: TenantRequest, tenant_slug: str) -> HttpResponse:
         "now": timezone.now(),
         "states": {name: word for name, (word, _states) in STATES.items()},
         "times": {name: word for name, (word, _span) in TIMES.items()},
-        "reasons": [reason.value for reason in Reason],
+        "reasons": REASONS,
         "rules": Rule.objects.filter(deleted_at=None).order_by("position", "id").only("name"),
         "live": "before" not in request.GET and "after" not in request.GET,
     }
@@ -128,7 +129,7 @@ def read_filters(query: QueryDict, *, now: datetime) -> Filters:
         filters.nothing |= typed["state"] not in STATES
         filters.given["states"] = STATES.get(typed["state"], ("", ()))[1]
     if typed["reason"]:
-        filters.nothing |= typed["reason"] not in Reason
+        filters.nothing |= typed["reason"] not in REASONS
         filters.given["reason"] = typed["reason"]
     if typed["record"]:
         _read_record(filters)

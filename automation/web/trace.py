@@ -1,6 +1,6 @@
 """The page that explains one run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,15 +9,16 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from automation.core.conditions import LeafReport
 from automation.core.states import TERMINAL_RUN
+from automation.definitions.tree import GROUP_MODES
 from automation.engine import trace as engine_trace
 from automation.engine.reports import ConditionReport, StepReport
 from automation.models import Run
+from automation.web import sayings
 from automation.web.headline import headline
 from tenants.middleware import TenantRequest
 from tenants.permissions import needs
-
-MODES = ("all", "any", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,8 @@ class ConditionNode:
 
     mode: str
     parts: list["ConditionNode"] = field(default_factory=list)
-    leaf: Any = None
-    label: str = ""
+    leaf: LeafReport | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,13 @@ def run(request: TenantRequest, tenant_slug: str, run_id: int) -> HttpResponse:
     except Run.DoesNotExist as missing:
         raise Http404 from missing
     live = found.state not in TERMINAL_RUN
+    said = sayings.comparisons(found.definition, found.run.model)
     shown = {
         "trace": found,
         "run": found.run,
         "headline": headline(found),
-        "condition": _tree(found.definition.get("condition"), found.condition),
+        "condition": _tree(found.definition.get("condition"), found.condition, said),
+        "said": said,
         "steps": numbered(found.steps),
         "is_live_version": found.run.rule.published_id == found.run.rule_version_id,
         "live": live,
@@ -78,16 +81,16 @@ def numbered(steps: Sequence[StepReport]) -> list[NumberedStep]:
     return found
 
 
-def _tree(definition: Any, report: ConditionReport | None) -> ConditionNode | None:
+def _tree(definition: Any, report: ConditionReport | None, said: Mapping[str, str]) -> ConditionNode | None:
     """The condition as it is written, with what each comparison read."""
     if report is None or not isinstance(definition, dict):
         return None
-    return _node(definition, {leaf.id: leaf for leaf in report.leaves}, report.labels)
+    return _node(definition, {leaf.id: leaf for leaf in report.leaves}, said)
 
 
-def _node(part: dict[str, Any], leaves: dict[str, Any], labels: dict[str, str]) -> ConditionNode:
-    mode = next((name for name in MODES if name in part), "")
+def _node(part: dict[str, Any], leaves: Mapping[str, LeafReport], said: Mapping[str, str]) -> ConditionNode:
+    mode = next((name for name in GROUP_MODES if name in part), "")
     if mode:
-        return ConditionNode(mode, [_node(one, leaves, labels) for one in part[mode] if isinstance(one, dict)])
-    path = str(part.get("field", ""))
-    return ConditionNode("", leaf=leaves.get(str(part.get("id"))), label=labels.get(path, path))
+        return ConditionNode(mode, [_node(one, leaves, said) for one in part[mode] if isinstance(one, dict)])
+    leaf_id = str(part.get("id"))
+    return ConditionNode("", leaf=leaves.get(leaf_id), text=said.get(leaf_id, leaf_id))
