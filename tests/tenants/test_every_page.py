@@ -16,7 +16,7 @@ from tenants.models import Membership, Tenant
 from tests.architecture.test_tenant_owned import models_of_tenants
 from tests.tenants.rows import NUMBER, row_of
 
-PREFIX = "t/<slug:slug>/"
+PREFIX = re.compile(r"t/<slug:\w+>/")
 ARGUMENT = re.compile(r"<(?:(\w+):)?(\w+)>")
 
 
@@ -31,13 +31,13 @@ def routes(resolver: URLResolver, before: str = "") -> Iterator[str]:
 
 def pages() -> list[str]:
     """Return the routes of all pages of a tenant."""
-    return [route for route in routes(get_resolver()) if route.startswith(PREFIX)]
+    return [route for route in routes(get_resolver()) if PREFIX.match(route)]
 
 
 def address(route: str, slug: str) -> str:
     """Fill a route in with ids that only Contoso's rows have."""
     values = {"slug": "x", "str": "x", "int": str(NUMBER), None: "x"}
-    return "/" + ARGUMENT.sub(lambda found: values[found[1]], route.replace("<slug:slug>", slug, 1))
+    return "/" + ARGUMENT.sub(lambda found: values[found[1]], PREFIX.sub(f"t/{slug}/", route, count=1))
 
 
 @pytest.fixture
