@@ -8,6 +8,7 @@ from automation.catalog import registry
 from automation.core.conditions import compile_condition, explain
 from automation.core.moments import Moment
 from automation.core.spec import Condition, Node, RuleSpec
+from automation.definitions.tree import parts
 from automation.engine import chain, waiting
 from automation.engine.chain import Link
 from automation.engine.labels import label
@@ -123,7 +124,7 @@ class _Steps:
     def __init__(self, run: Run, spec: RuleSpec | None, moment: Moment, timers: Mapping[int, TimerRow]) -> None:
         self.run, self.spec, self.moment, self.timers = run, spec, moment, timers
         self.rows = {row.path: row for row in StepExecution.objects.filter(run=run).order_by("id")}
-        self.notes = _notes(run.rule_version.definition.get("steps"))
+        self.written = {str(part.value.get("id")): part for part in parts(run.rule_version.definition)}
         self.attempts: dict[int, list[Attempt]] = {}
         for attempt in Attempt.objects.filter(step__run=run).order_by("step_id", "number"):
             self.attempts.setdefault(attempt.step_id, []).append(attempt)
@@ -166,16 +167,16 @@ class _Steps:
         max_attempts: int | None = None,
         arms: list[ArmReport] | None = None,
     ) -> StepReport:
-        registered = registry.actions.get(action)
+        registered, written = registry.actions.get(action), self.written.get(step_id)
         return StepReport(
             path=path,
             id=step_id,
-            level=path.count("/"),
+            level=written.depth - 1 if written else 0,
             kind=kind,
             action=action,
             action_label=str(registered.label) if registered else action,
             off=off,
-            note=self.notes.get(step_id, ""),
+            note=str(written.value.get("note") or "") if written else "",
             effect=effect,
             state=row.state if row else NOT_REACHED,
             reason=row.reason if row else "",
@@ -202,18 +203,3 @@ class _Steps:
     def _slept_before(self, row: StepExecution) -> bool:
         delays = (one for one in self.rows.values() if one.kind == "delay" and one.state == "succeeded")
         return any(one.ended_at and row.created_at and one.ended_at <= row.created_at for one in delays)
-
-
-def _notes(steps: Any) -> dict[str, str]:
-    """The remarks of all steps by id, however deep they are nested."""
-    found: dict[str, str] = {}
-    waiting_for = [steps]
-    while waiting_for:
-        value = waiting_for.pop()
-        if isinstance(value, list):
-            waiting_for += value
-        elif isinstance(value, dict):
-            if isinstance(value.get("note"), str):
-                found[str(value.get("id"))] = value["note"]
-            waiting_for += [value.get("steps"), value.get("otherwise"), value.get("arms")]
-    return found

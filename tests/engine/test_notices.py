@@ -1,0 +1,135 @@
+"""People are told once, however often it happens."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from factories import MembershipFactory, UserFactory
+from operating import Place, make_rule
+from operating import place as new_place
+
+from automation.engine import notices
+from automation.models import Notice, Rule, Timer
+from automation.store import clock
+from automation.store.waves import NewNotice
+from tenants.context import acting_for
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2027, 3, 4, 10, 15, tzinfo=UTC)
+
+
+@pytest.fixture
+def acme() -> Iterator[Place]:
+    acme = new_place()
+    with acting_for(acme.tenant.pk, acme.actor):
+        yield acme
+
+
+def death(rule: Rule, *, error: str = "503 from the pager", now: datetime = NOW, run_id: int = 5) -> NewNotice:
+    return notices.dead_letter_notice(
+        tenant_id=rule.tenant_id,
+        rule_id=rule.pk,
+        rule_name=rule.name,
+        run_id=run_id,
+        step_path="page",
+        reason="exhausted",
+        error=error,
+        now=now,
+    )
+
+
+def test_the_owner_and_the_admins_are_told(acme: Place) -> None:
+    owner = MembershipFactory(tenant=acme.tenant, role="editor")
+    MembershipFactory(tenant=acme.tenant, role="publisher")
+    rule = make_rule(acme.tenant, owner=owner.user)
+
+    assert death(rule).recipients == sorted([acme.admin.user.email, owner.user.email])
+
+
+def test_who_left_is_not_told(acme: Place) -> None:
+    owner = MembershipFactory(tenant=acme.tenant, is_active=False)
+    MembershipFactory(tenant=acme.tenant, role="admin", user=UserFactory(is_active=False))
+    stranger = new_place()
+    rule = make_rule(acme.tenant, owner=owner.user)
+
+    assert death(rule).recipients == [acme.admin.user.email]
+    assert death(make_rule(acme.tenant, owner=stranger.admin.user)).recipients == [acme.admin.user.email]
+
+
+def test_one_rule_and_error_make_one_notice_in_an_hour(acme: Place) -> None:
+    rule = make_rule(acme.tenant)
+    for run_id in range(1, 38):
+        notices.tell([death(rule, error=f"503 from the pager for 'T-{run_id}'", run_id=run_id)])
+
+    notice = Notice.objects.get()
+    assert notice.cases == 37
+    assert "run 1 " in notice.text
+    assert Timer.objects.get().subject_id == notice.pk
+    assert Timer.objects.get().kind == "deliver"
+
+
+def test_another_error_another_rule_and_another_hour_are_told_again(acme: Place) -> None:
+    rule, other = make_rule(acme.tenant), make_rule(acme.tenant, name="Other")
+    notices.tell([death(rule), death(rule, error="refused address")])
+    notices.tell([death(other)])
+    notices.tell([death(rule, now=NOW + timedelta(hours=1))])
+
+    assert Notice.objects.count() == 4
+
+
+def test_the_next_mail_says_how_often_it_happened_since(acme: Place) -> None:
+    rule = make_rule(acme.tenant)
+    for _ in range(5):
+        notices.tell([death(rule)])
+    notices.tell([death(rule, now=NOW + timedelta(hours=1))])
+    first, second = Notice.objects.order_by("id")
+
+    assert "since the last mail" not in notices.compose(first).body
+    assert "5 times since the last mail" in notices.compose(second).body
+
+
+def test_the_mail_has_one_line_of_subject_and_the_same_id_each_time(acme: Place) -> None:
+    rule = make_rule(acme.tenant, name="Bcc: all\r\nof you")
+    notices.tell([death(rule)])
+    notice = Notice.objects.get()
+
+    mail = notices.compose(notice)
+
+    assert "\n" not in mail.subject
+    assert "\r" not in mail.subject
+    assert mail.to == [acme.admin.user.email]
+    assert mail.extra_headers["Message-ID"] == notices.compose(notice).extra_headers["Message-ID"]
+    assert mail.extra_headers["Auto-Submitted"] == "auto-generated"
+    assert mail.message()["Subject"]
+
+
+def test_a_tenant_in_whose_mail_nobody_is_still_sees_the_notice(acme: Place) -> None:
+    acme.admin.user.email = ""
+    acme.admin.user.save()
+    rule = make_rule(acme.tenant)
+
+    notices.tell([death(rule)])
+
+    assert Notice.objects.get().recipients == []
+
+
+def test_a_held_rule_is_told_once_a_day(acme: Place) -> None:
+    rule = make_rule(acme.tenant)
+
+    def held(now: datetime) -> NewNotice:
+        return notices.rule_held_notice(
+            tenant_id=rule.tenant_id, rule_id=rule.pk, rule_name=rule.name, reason="rate", now=now
+        )
+
+    notices.tell([held(NOW), held(NOW + timedelta(hours=8))])
+    notices.tell([held(NOW + timedelta(days=1))])
+
+    assert list(Notice.objects.order_by("id").values_list("period", "cases")) == [("2027-03-04", 2), ("2027-03-05", 1)]
+
+
+def test_an_event_that_was_set_aside_is_told_to_the_admins(acme: Place) -> None:
+    notices.tell(
+        [notices.event_set_aside_notice(tenant_id=acme.tenant.pk, event_id=9, error="it crashed", now=clock.now())]
+    )
+
+    assert Notice.objects.get().recipients == [acme.admin.user.email]
