@@ -22,7 +22,7 @@ from automation.core.spec import Retry
 from automation.definitions.names import Names
 from automation.definitions.pointers import problems_of
 from automation.definitions.schema import ActionStep, RetryPart
-from automation.definitions.scope import Scope
+from automation.definitions.scope import ANY_KIND, Scope
 
 LONGEST_RETRYING = 7 * 86_400
 
@@ -123,7 +123,7 @@ def _check_connection(place: Place, scope: Scope) -> None:
     names = {"name": place.value[:80], "kind": kind, "wanted": wanted}
     if kind is None:
         scope.wrong(place.pointer, _("There is no connection “%(name)s”.") % names, "missing_connection")
-    elif wanted and kind != wanted:
+    elif wanted and kind not in (wanted, ANY_KIND):
         message = _("“%(name)s” is a connection of kind %(kind)s; %(wanted)s is needed here.") % names
         scope.wrong(place.pointer, message, "wrong_connection")
 

@@ -30,6 +30,10 @@ class Catalog(Protocol):
         """By name."""
 
 
+ANY_KIND = "*"
+"""What references answer that don't judge the kinds of connections again: those of a version that was published."""
+
+
 class References(Protocol):
     """What belongs to the tenant; another tenant's things are as if they didn't exist."""
 

@@ -4,13 +4,18 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import structlog
+
 from automation.conf import Conf
 from automation.core.causes import may_continue
+from automation.core.conditions import Verdict
 from automation.core.moments import Moment
+from automation.core.states import Reason
 from automation.engine.ruleset import Compiled, TenantRules
 from automation.store import runs as store
 from automation.store.events import EventRow
 
+log = structlog.get_logger(__name__)
 BUDGET_DEPTH = 2  # runs at depth 0 and 1 don't count against the root event's budget
 RATE_LIMIT = 20
 RATE_MINUTES = 10
@@ -19,21 +24,24 @@ UNCOUNTED_SOURCES = frozenset({"person", "import"})
 
 @dataclass(slots=True)
 class Chosen:
-    """A rule that matched an event: it starts, waits (`held`), or is suppressed for a reason."""
+    """A rule that matched an event: it starts, waits (`held`), or is suppressed for a reason.
+
+    `judged` is false where its condition couldn't be judged: then it is suppressed, whatever else holds.
+    """
 
     rule: Compiled
     reason: str = ""
     held: str = ""
     supersedes: list[int] = field(default_factory=list)
+    judged: bool = True
 
 
 @dataclass(slots=True)
 class Judged:
-    """An event with the rules that matched it, in position order, and those that couldn't be judged."""
+    """An event with the rules that matched it, or couldn't be judged, in position order."""
 
     event: EventRow
     chosen: list[Chosen]
-    unknown: list[tuple[Compiled, str]]
 
 
 def judge(tenant: TenantRules, events: Iterable[EventRow]) -> list[Judged]:
@@ -42,35 +50,45 @@ def judge(tenant: TenantRules, events: Iterable[EventRow]) -> list[Judged]:
 
 
 def _judge(tenant: TenantRules, event: EventRow) -> Judged:
-    judged = Judged(event=event, chosen=[], unknown=[])
+    judged = Judged(event=event, chosen=[])
     moment = Moment(now=event.created_at, zone=tenant.zone)
     for rule in candidates(tenant, event):
-        if not listens(rule, event) or rule.judge is None:
+        if not listens(rule, event):
             continue
-        try:
-            verdict = rule.judge(event.facts, moment)
-        except Exception as error:
-            judged.unknown.append((rule, f"{type(error).__name__}: {error}"))
-            continue
+        verdict = _verdict(rule, event, moment)
         if verdict.value == "true":
             judged.chosen.append(Chosen(rule))
         elif verdict.value == "unknown":
-            judged.unknown.append((rule, verdict.reason))
+            judged.chosen.append(Chosen(rule, reason=_reason_of(verdict), judged=False))
     return judged
+
+
+def _verdict(rule: Compiled, event: EventRow, moment: Moment) -> Verdict:
+    """True, false or unknown; a rule that is broken, or raises, is unknown and stops neither the others nor the batch."""
+    if rule.judge is None:
+        return Verdict("unknown", "broken_reference")
+    try:
+        return rule.judge(event.facts, moment)
+    except Exception as error:
+        log.exception("alarm", what="condition", rule_id=rule.rule_id, event_id=event.id, error=type(error).__name__)
+        return Verdict("unknown", "unknown_field")
+
+
+def _reason_of(verdict: Verdict) -> str:
+    return verdict.reason if verdict.reason in Reason else Reason.UNKNOWN_FIELD.value
 
 
 def candidates(tenant: TenantRules, event: EventRow) -> Sequence[Compiled]:
     """The rules that may listen to the event."""
     if event.kind == "manual":
-        return [rule for rule in tenant.rules if str(rule.rule_id) == event.name and rule.spec is not None]
+        return [rule for rule in tenant.rules if str(rule.rule_id) == event.name]
     return tenant.candidates(kind=event.kind, model=event.model, name=event.name, changed=event.changed())
 
 
 def listens(rule: Compiled, event: EventRow) -> bool:
     """Whether the rule's trigger accepts the event, its condition apart."""
-    assert rule.spec is not None
-    trigger = rule.spec.trigger
-    if trigger.kind != event.kind:
+    trigger = rule.trigger
+    if trigger is None or trigger.kind != event.kind:
         return False
     if event.kind != "record_changed":
         return True
@@ -95,7 +113,7 @@ class Guard:
     def weigh(self, judged: Judged) -> list[Compiled]:
         """Writes into each chosen rule why it must not start, waits, or what it replaces; answers rules to be held."""
         too_often: list[Compiled] = []
-        for chosen in judged.chosen:
+        for chosen in (one for one in judged.chosen if one.judged):
             chosen.held = "paused" if self._is_held(chosen.rule) else ""
             chosen.supersedes = []
             chosen.reason = self._reason(chosen.rule, judged.event)

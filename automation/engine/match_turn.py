@@ -81,7 +81,6 @@ class MatchTurn:
             local_steps += outcome
             more = more or outcome > 0
             between()
-        self._report_unknown(judged)
         self.timers.settle_match(
             claimed, more=more, charge=local_steps + len(batch) // EVENTS_A_STRIDE, not_before=not_before
         )
@@ -232,11 +231,6 @@ class MatchTurn:
             wave.write()
             if not self.timers.settle_match(claimed, more=True):
                 raise Stale
-
-    def _report_unknown(self, judged: list[Judged]) -> None:
-        for one in judged:
-            for rule, reason in one.unknown:
-                log.warning("unknown", rule_id=rule.rule_id, event_id=one.event.id, reason=reason)
 
 
 def _lock_timeout() -> None:

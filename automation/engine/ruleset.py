@@ -6,16 +6,20 @@ from dataclasses import dataclass, field
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import structlog
+
 from automation.catalog import registry
 from automation.catalog.action import Action, ActionParams
 from automation.catalog.params import load
 from automation.core.conditions import Verdict, compile_condition
 from automation.core.errors import DefinitionError
-from automation.core.spec import Condition, Group, Leaf, Node, RuleSpec
+from automation.core.spec import Condition, Group, Leaf, Node, RuleSpec, TriggerSpec
 from automation.definitions.compile import compile_definition
+from automation.definitions.scope import ANY_KIND
 from automation.models import Connection, Limits, Pause, Rule, RuleVersion
 from tenants.models import Tenant
 
+log = structlog.get_logger(__name__)
 Judge = Callable[[Mapping[str, Any], Any], Verdict]
 CHANGE_OPERATORS = frozenset({"changed", "changed_to", "changed_from", "changed_from_to", "rises_above", "falls_below"})
 VERSIONS_KEPT = 5000
@@ -26,7 +30,7 @@ class Anything:
 
     def connection(self, name: str) -> str | None:
         """Any name passes; its kind isn't judged again."""
-        return ""
+        return ANY_KIND
 
     def member(self, member_id: int) -> bool:
         """Any member passes."""
@@ -48,6 +52,7 @@ class Compiled:
     position: int
     spec: RuleSpec | None
     judge: Judge | None
+    trigger: TriggerSpec | None = None  # known for a broken version too, as far as its trigger can be read
     broken: str = ""
     _params: dict[int, ActionParams] = field(default_factory=dict)
     _arms: dict[int, Judge] = field(default_factory=dict)
@@ -90,9 +95,22 @@ def _compile(version: RuleVersion, rule: Rule) -> Compiled:
     base = (version.pk, rule.pk, version.number, rule.name, rule.position)
     try:
         spec = compile_definition(version.definition, registry, Anything())
-        return Compiled(*base, spec=spec, judge=compile_condition(spec.condition))
     except DefinitionError as error:
-        return Compiled(*base, spec=None, judge=None, broken=str(error))
+        log.warning("broken rule", rule_id=rule.pk, version=version.number, problems=str(error)[:500])
+        return Compiled(*base, spec=None, judge=None, trigger=_trigger(version.definition), broken=str(error))
+    return Compiled(*base, spec=spec, judge=compile_condition(spec.condition), trigger=spec.trigger)
+
+
+def _trigger(definition: Mapping[str, Any]) -> TriggerSpec | None:
+    """What a version listens to that can't be compiled any more, so that its events can say why nothing runs."""
+    given = definition.get("trigger")
+    trigger = registry.triggers.get(given.get("kind", "")) if isinstance(given, dict) else None
+    if trigger is None or not isinstance(given, dict):
+        return None
+    try:
+        return trigger.spec(load(trigger.Params, given.get("params") or {}))
+    except ValueError:
+        return None
 
 
 def by_version(version_ids: Iterable[int]) -> dict[int, Compiled]:
@@ -182,22 +200,22 @@ def _load(tenant_id: int, version: int) -> TenantRules:
 def _indexed(rules: Iterable[Compiled]) -> dict[tuple[str, str, str], dict[str, list[Compiled]]]:
     index: dict[tuple[str, str, str], dict[str, list[Compiled]]] = {}
     for rule in rules:
-        if rule.spec is None:
+        trigger = rule.trigger
+        if trigger is None:
             continue
-        trigger = rule.spec.trigger
         by_field = index.setdefault((trigger.kind, trigger.model, trigger.name), {})
-        for path in _watched(rule.spec):
+        for path in _watched(trigger, rule.spec):
             by_field.setdefault(path, []).append(rule)
     return index
 
 
-def _watched(spec: RuleSpec) -> frozenset[str]:
+def _watched(trigger: TriggerSpec, spec: RuleSpec | None) -> frozenset[str]:
     """The fields of which one must have changed for the rule to match; the empty name where any event may do."""
-    if spec.trigger.on - {"updated"}:
+    if trigger.on != {"updated"}:
         return frozenset({""})
-    if spec.trigger.fields:
-        return spec.trigger.fields
-    for leaf in _required(spec.condition):
+    if trigger.fields:
+        return trigger.fields
+    for leaf in _required(spec.condition if spec else None):
         if leaf.op in CHANGE_OPERATORS:
             return frozenset({leaf.field})
     return frozenset({""})
