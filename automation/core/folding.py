@@ -25,6 +25,8 @@ def _table() -> dict[int, str]:
 FOLDS: dict[int, str] = _table()
 """Code point of a character beyond ASCII → what it is compared as; ASCII is lowered as always."""
 _ALL_FOLDS = FOLDS | {code: chr(code).lower() for code in range(65, 91)}
+FOLD_FROM, FOLD_TO = "".join(map(chr, _ALL_FOLDS)), "".join(_ALL_FOLDS.values())
+"""The same table, ASCII included, as two texts of equal length."""
 
 BLANK = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
 """The characters of which a text may consist and still count as empty: those that `str.strip` takes away."""

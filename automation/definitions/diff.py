@@ -30,8 +30,8 @@ def diff(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> list[C
     """All differences in the order of the new definition, then what was removed. None stands for an empty one."""
     before, after = _prepared(old), _prepared(new)
     changes = [*_head_changes(before, after)]
-    old_parts = {part.value["id"]: part for part in parts(before)}
-    new_parts = {part.value["id"]: part for part in parts(after)}
+    old_parts = {_id(part): part for part in parts(before)}
+    new_parts = {_id(part): part for part in parts(after)}
     moved = _moved(before, after)
     for identity, part in new_parts.items():
         was = old_parts.get(identity)
@@ -43,7 +43,7 @@ def diff(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> list[C
         if identity in moved:
             changes.append(Change("moved", identity, part.pointer, was.pointer, part.pointer))
     removed = (part for identity, part in old_parts.items() if identity not in new_parts)
-    return [*changes, *(Change("removed", part.value["id"], part.pointer, _own(part), None) for part in removed)]
+    return [*changes, *(Change("removed", _id(part), part.pointer, _own(part), None) for part in removed)]
 
 
 def _prepared(definition: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -59,6 +59,10 @@ def _head_changes(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Cha
             kind: Literal["added", "removed", "changed"]
             kind = "added" if word not in before else "removed" if word not in after else "changed"
             yield Change(kind, "", f"/{word}", old, new)
+
+
+def _id(part: Part) -> str:
+    return str(part.value["id"])
 
 
 def _own(part: Part) -> dict[str, Any]:
@@ -87,15 +91,15 @@ def _lists(definition: dict[str, Any]) -> dict[str, list[str]]:
     lists: dict[str, list[str]] = {}
     holders: dict[str, str] = {}
     for part in parts(definition):
-        holders[part.pointer] = part.value["id"]
-        lists.setdefault(_container(part.pointer, holders), []).append(part.value["id"])
+        holders[part.pointer] = _id(part)
+        lists.setdefault(_container(part.pointer, holders), []).append(_id(part))
     return lists
 
 
 def _container(pointer: str, holders: Mapping[str, str]) -> str:
     head = pointer.rpartition("/")[0] if pointer[-1:].isdigit() else pointer
     around = head
-    while around and around not in holders or around == pointer:
+    while around == pointer or (around and around not in holders):
         around = around.rpartition("/")[0]
     return f"{holders.get(around, '')}{head[len(around) :]}"
 

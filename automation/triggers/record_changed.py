@@ -9,6 +9,9 @@ from pydantic import Field
 
 from automation.extend import Automatable, Trigger, TriggerParams, TriggerSpec, register
 
+Source = Literal["person", "api", "automation"]
+_SOURCES: tuple[Source, ...] = ("person", "api", "automation")
+
 
 @register
 class RecordChanged(Trigger):
@@ -22,8 +25,8 @@ class RecordChanged(Trigger):
         model: str
         on: Annotated[list[Literal["created", "updated", "deleted"]], Field(min_length=1, max_length=3)]
         fields: Annotated[list[str], Field(max_length=100)] = Field(default_factory=list)
-        sources: Annotated[list[Literal["person", "api", "automation"]], Field(min_length=1, max_length=3)] = Field(
-            default_factory=lambda: ["person", "api", "automation"]
+        sources: Annotated[list[Source], Field(min_length=1, max_length=3)] = Field(
+            default_factory=lambda: list(_SOURCES)
         )
 
     def spec(self, params: Params) -> TriggerSpec:
