@@ -62,7 +62,8 @@ class Pump:
     _floor: int = -1
     _floor_at: float = 0.0
     _control_at: float = 0.0
-    _alone: Claimed | None = None
+    _alone: Claimed | None = None  # a suspect that waits until this process has nothing else to lose
+    _solo: bool = False  # a suspect is being worked on: nothing is claimed beside it
     _adopting: bool = False
 
     def __post_init__(self) -> None:
@@ -75,7 +76,7 @@ class Pump:
         self.waker = Waker(every=self.conf.poll)
 
     def run(self) -> str:
-        """Works until there is a reason to end: stopping, budget, lost. A process with a hung thread leaves for good."""
+        """Works until there is a reason to end: stopping, budget, lost. With a hung thread the process leaves at once."""
         enlist(self.worker, pool=self.pool, release=RELEASE, host=socket.gethostname(), lease=self.conf.lease)
         log.info("pump started", worker=str(self.worker), pool=self.pool)
         self.lease.start()
@@ -86,6 +87,8 @@ class Pump:
             self.lease.stop()
             self.door.close()
         if ended != "lost":
+            if self._alone is not None:
+                self.cycle.timers.put_back(self._alone, due_at=self._alone.claimed_at)
             dismiss(self.worker)
         log.info("pump ended", worker=str(self.worker), why=ended)
         if ended == "hung":
@@ -98,7 +101,7 @@ class Pump:
             if self.lease.lost:
                 self._drop()
                 return "lost"
-            if why and not self.door.busy():
+            if why and not self.door.busy() and not self.cycle.unsettled:
                 return why
             try:
                 if not self._turn(claiming=not why):
@@ -129,10 +132,12 @@ class Pump:
     def _claim(self) -> list[Claimed]:
         if self._adopting:
             self._adopting = False
-            known = {call.claimed.timer_id for call in self.door.calls()}
-            return [one for one in adopt(self.worker) if one.timer_id not in known]
+            return self._adopt()
         if self._alone is not None:
             return self._take_alone()
+        if self._solo and self.door.busy():
+            return []
+        self._solo = False
         if self.lease.age() > self.conf.lease - self.conf.fence_margin:
             return []
         free = self.door.free()
@@ -151,6 +156,13 @@ class Pump:
             self._floor = max(self._floor, min(one.lane_pass for one in claimed) - FLOOR_STRIDES)
         return self._apart(claimed)
 
+    def _adopt(self) -> list[Claimed]:
+        """What is leased under this worker's id and not in its hands: the answer to that claim got lost."""
+        known = {call.claimed.timer_id for call in self.door.calls()}
+        known |= {one.call.claimed.timer_id for one in self.cycle.unsettled}
+        known |= {self._alone.timer_id} if self._alone is not None else set()
+        return [one for one in adopt(self.worker) if one.timer_id not in known]
+
     def _apart(self, claimed: list[Claimed]) -> list[Claimed]:
         """Work that took its worker with it twice waits until this process has nothing else to lose."""
         suspects = [one for one in claimed if self.conf.lost_alone <= one.lost < self.conf.lost_limit]
@@ -165,7 +177,7 @@ class Pump:
     def _take_alone(self) -> list[Claimed]:
         if self.door.busy():
             return []
-        alone, self._alone = self._alone, None
+        alone, self._alone, self._solo = self._alone, None, True
         return [alone] if alone is not None else []
 
     def _control(self) -> None:
@@ -180,7 +192,7 @@ class Pump:
 
     def _drop(self) -> None:
         """This worker was declared dead: its results are worth nothing, whoever took over settles."""
-        dropped = len(self.door.calls()) + len(self.door.finished())
+        dropped = len(self.door.calls()) + len(self.cycle.unsettled)
         if dropped:
             log.warning("stale_settle", what="identity", count=dropped)
 

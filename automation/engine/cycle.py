@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from django.db import InterfaceError, OperationalError
+
 from automation.catalog import registry
 from automation.conf import Conf
 from automation.engine.advance import Advance
@@ -27,7 +29,7 @@ def never() -> bool:
 
 @dataclass(slots=True)
 class Cycle:
-    """One turn takes what was claimed through its stages; given a source of timers, a door for effects and the chance."""
+    """One turn takes what was claimed through its stages; it is given timers, a door for effects, and chance."""
 
     timers: Timers
     door: EffectDoor
@@ -36,6 +38,7 @@ class Cycle:
     rng: random.Random = field(default_factory=random.Random)
     stopping: Callable[[], bool] = never
     ids: StepIds = field(default_factory=StepIds)
+    unsettled: list[Finished] = field(default_factory=list)  # came back, and could not be written yet
     waves: WaveTurn = field(init=False)
     locals: LocalTurn = field(init=False)
     matches: MatchTurn = field(init=False)
@@ -50,7 +53,7 @@ class Cycle:
     def turn(self, claimed: Sequence[Claimed]) -> bool:
         """Settles what came back and works off what was claimed; False when there was nothing to do."""
         finished = self.door.finished()
-        if not claimed and not finished:
+        if not claimed and not finished and not self.unsettled:
             return False
         kinds = self._sorted(claimed)
         self._wave(finished, kinds["outside"])
@@ -62,7 +65,16 @@ class Cycle:
         return True
 
     def _wave(self, finished: Sequence[Finished], claimed: Sequence[Claimed]) -> None:
-        done = self.waves.run(finished, claimed)
+        # Where the database is away they are kept, and settled within their lease's time once it is back.
+        self.unsettled += finished
+        try:
+            done = self.waves.run(self.unsettled, claimed)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:
+            self.unsettled = []
+            raise
+        self.unsettled = done.again
         for call in done.calls:
             self.door.submit(call)
         for timer, seconds in done.put_backs:

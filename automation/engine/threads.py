@@ -43,6 +43,7 @@ class ThreadDoor:
     _jobs: "queue.SimpleQueue[EffectCall | None]" = field(default_factory=queue.SimpleQueue)
     _done: "deque[Finished]" = field(default_factory=deque)
     _flights: dict[int, Flight] = field(default_factory=dict)
+    _in_hand: dict[int, EffectCall] = field(default_factory=dict)  # by timer, until its outcome is fetched
     _waiting: int = 0
     hung: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -63,9 +64,9 @@ class ThreadDoor:
             return len(self._flights) - self.hung + self._waiting + len(self._done)
 
     def calls(self) -> list[EffectCall]:
-        """What is on its way at the moment."""
+        """What was handed in and whose outcome hasn't been fetched yet."""
         with self._lock:
-            return [flight.call for flight in self._flights.values()]
+            return list(self._in_hand.values())
 
     def shut(self, call: EffectCall) -> None:
         """Ends what an effect waits for: its run was cancelled."""
@@ -78,14 +79,17 @@ class ThreadDoor:
         """Hands an effect to the next free thread."""
         with self._lock:
             self._waiting += 1
+            self._in_hand[call.claimed.timer_id] = call
         self._jobs.put(call)
 
     def finished(self) -> list[Finished]:
         """What has come back since the last time; also ends what is past its deadline."""
         self.watch()
         found = []
-        while self._done:
-            found.append(self._done.popleft())
+        with self._lock:
+            while self._done:
+                found.append(self._done.popleft())
+                self._in_hand.pop(found[-1].call.claimed.timer_id, None)
         return found
 
     def close(self) -> None:

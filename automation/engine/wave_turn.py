@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import structlog
-from django.db import Error, connection, transaction
+from django.db import Error, OperationalError, connection, transaction
 
 from automation import failpoints
 from automation.catalog.action import Outcome
@@ -23,6 +23,7 @@ from automation.store.runs import RunRow
 from automation.store.waves import RunChange, Stale, StepIds, Wave
 
 log = structlog.get_logger(__name__)
+GIVE_WAY = 0.2  # seconds until a step that met somebody's lock is looked at again
 
 
 @dataclass(slots=True)
@@ -31,6 +32,7 @@ class Done:
 
     calls: list[EffectCall] = field(default_factory=list)
     put_backs: list[tuple[Claimed, float]] = field(default_factory=list)
+    again: list[Finished] = field(default_factory=list)  # outcomes that met somebody's lock: the next turn settles them
 
 
 @dataclass(slots=True)
@@ -44,7 +46,7 @@ class WaveTurn:
     execute: Execute
 
     def run(self, finished: Sequence[Finished], claimed: Sequence[Claimed]) -> Done:
-        """One wave; where the database refuses it, it is done again one run at a time, so that a bad run hurts only itself."""
+        """One wave; what the database refuses is done again one run at a time, so that a bad run hurts only itself."""
         if not finished and not claimed:
             return Done()
         try:
@@ -64,12 +66,15 @@ class WaveTurn:
     def _add(self, done: Done, more: Done) -> None:
         done.calls += more.calls
         done.put_backs += more.put_backs
+        done.again += more.again
 
     def _alone(self, finished: Sequence[Finished], claimed: Sequence[Claimed], error: Exception) -> Done:
         """A single outcome or intent that can't be written: it is settled as failed, so that the run isn't stuck."""
         if isinstance(error, Stale):
             log.warning("stale_settle", what="wave", count=1)
             return Done()
+        if isinstance(error, OperationalError):
+            return Done(put_backs=[(each, GIVE_WAY) for each in claimed], again=list(finished))
         log.error("alarm", what="wave", error=str(error)[:500])
         if finished and not finished[0].outcome.error.startswith(UNSTORABLE):
             outcome = Outcome.rejected(f"{UNSTORABLE} {type(error).__name__}")
