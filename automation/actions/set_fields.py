@@ -1,6 +1,6 @@
 """Sets fields of the record: to a value, to what another field holds, to a date from now, or empty."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
 from django.utils.translation import gettext as _
@@ -36,7 +36,7 @@ MOST = 20
 class Change(ActionParams):
     """One field and what it becomes."""
 
-    field: FieldRef = Field(title=gettext_noop("Field"), json_schema_extra={"marker": "change"})
+    field: Annotated[str, FieldRef("change")] = Field(title=gettext_noop("Field"))
     how: Literal["value", "copy", "from_now", "empty"] = Field(default="value", title=gettext_noop("How"))
     value: Value = Field(default=None, title=gettext_noop("New value"), description=gettext_noop("May be a template."))
     copy_of: FieldRef | None = Field(default=None, title=gettext_noop("Copy of"))
