@@ -189,8 +189,8 @@ def _storable(data: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError("The data of an event is a JSON object.")
     try:
         text = json.dumps(clean(dict(data)), cls=DjangoJSONEncoder, allow_nan=False)
-    except TypeError as error:
-        raise ValueError(f"The data of an event is JSON: {error}.") from error
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"The data of an event must be JSON: {error}.") from error
     if len(text.encode()) > DATA_BYTES:
         raise ValueError(f"The data of an event has at most {DATA_BYTES} bytes as JSON.")
     stored: dict[str, Any] = json.loads(text)
