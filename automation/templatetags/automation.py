@@ -21,6 +21,7 @@ register = template.Library()
 
 COUNTED_TO = 1000  # a count beyond is shown as "999+": counting further costs, and tells nobody more
 SHOWN_CHARACTERS = 4000
+ONE_LINE = 70  # characters of JSON that need no lines of their own
 NOTHING = "\N{EN DASH}"
 
 
@@ -96,11 +97,13 @@ def _zone(context: Context) -> tzinfo:
 
 @register.simple_tag(takes_context=True)
 def moment(context: Context, value: datetime | None, empty: str = NOTHING) -> SafeString | str:
-    """A moment in the tenant's zone, to the second."""
+    """A moment in the tenant's zone, to the second; the year where it isn't the present one."""
     if value is None:
         return empty
-    local = value.astimezone(_zone(context))
-    return format_html('<time datetime="{}">{}</time>', local.isoformat(), formats.date_format(local, "j M Y, H:i:s"))
+    zone = _zone(context)
+    local = value.astimezone(zone)
+    shown = "j M, H:i:s" if local.year == timezone.now().astimezone(zone).year else "j M Y, H:i:s"
+    return format_html('<time datetime="{}">{}</time>', local.isoformat(), formats.date_format(local, shown))
 
 
 @register.simple_tag(takes_context=True)
@@ -157,8 +160,10 @@ def seconds_words(value: float | timedelta | None) -> str:
 
 @register.filter
 def pretty(value: Any) -> str:
-    """A value as indented JSON, for a box of its own; very long ones are cut, and say so."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    """A value as JSON for a box of its own: short ones in one line, very long ones cut, and it says so."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    if len(text) > ONE_LINE:
+        text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
     if len(text) <= SHOWN_CHARACTERS:
         return text
     return gettext("%(text)s … (cut: %(n)d characters in all)") % {"text": text[:SHOWN_CHARACTERS], "n": len(text)}

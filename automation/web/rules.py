@@ -12,7 +12,7 @@ from automation.core.errors import DefinitionError
 from automation.engine import rules as engine_rules
 from automation.engine.operate import Refused, pause
 from automation.models import Rule, RuleDraft, RuleVersion
-from automation.web import sayings, texts
+from automation.web import examples, sayings, texts
 from automation.web.forms import NameForm, ReasonForm, first_errors
 from automation.web.lookup import find_rule, waiting_runs
 from tenants.middleware import TenantRequest
@@ -29,14 +29,15 @@ def create(request: TenantRequest, tenant_slug: str) -> HttpResponse:
     if request.method == "POST":
         form = NameForm(request.POST)
         errors = first_errors(form)
+        start = examples.example() if request.POST.get("start") == "example" else None
         if not errors:
             try:
-                rule = engine_rules.create(form.cleaned_data["name"])
+                rule = engine_rules.create(form.cleaned_data["name"], definition=start)
             except Refused as refusal:
                 errors = {"name": str(refusal)}
             else:
                 return redirect("automation:rule_draft", tenant_slug, rule.pk)
-    shown = {"errors": errors, "name": request.POST.get("name", "")}
+    shown = {"errors": errors, "name": request.POST.get("name", ""), "start": request.POST.get("start", "example")}
     return render(request, "automation/rule_new.html", shown, status=422 if errors else 200)
 
 

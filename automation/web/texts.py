@@ -8,6 +8,12 @@ from django.utils.translation import gettext as _
 
 LARGEST = 256 * 1024  # characters; what is more isn't even read. The limit of a definition itself is lower
 INDENT = 2
+_WORDS = (
+    *("schema_version", "trigger", "condition", "again", "id", "kind", "action", "version", "note", "off"),
+    *("field", "op", "value", "value_of", "all", "any", "none", "model", "on", "fields", "sources", "params"),
+    *("for", "ends", "effect", "retry", "timeout", "if_it_fails", "if", "arms", "steps", "otherwise"),
+)
+_RANK = {word: rank for rank, word in enumerate(_WORDS)}
 
 
 class TextError(ValueError):
@@ -39,14 +45,14 @@ def read(text: str) -> dict[str, Any]:
 
 
 def write(definition: Any) -> str:
-    """The text in which a definition is shown and edited."""
-    return json.dumps(definition, indent=INDENT, ensure_ascii=False)
+    """The text in which a definition is shown and edited: its words in the order in which people think of them."""
+    return json.dumps(_ordered(definition), indent=INDENT, ensure_ascii=False)
 
 
 def lines(definition: Any) -> dict[str, int]:
     """The line, counted from 1, on which `write` puts the value of each JSON pointer."""
     found: dict[str, int] = {}
-    _place(definition, "", 1, found)
+    _place(_ordered(definition), "", 1, found)
     return found
 
 
@@ -55,6 +61,14 @@ def nearest(pointer: str, found: dict[str, int]) -> int:
     while pointer and pointer not in found:
         pointer = pointer.rpartition("/")[0]
     return found.get(pointer, 1)
+
+
+def _ordered(value: Any) -> Any:
+    """The value with known words first and in their order; the database keeps no order of its own."""
+    if isinstance(value, dict):
+        words = sorted(value, key=lambda word: (_RANK.get(word, len(_RANK)), word))
+        return {word: _ordered(value[word]) for word in words}
+    return [_ordered(part) for part in value] if isinstance(value, list) else value
 
 
 def _place(value: Any, pointer: str, line: int, found: dict[str, int]) -> int:

@@ -1,6 +1,6 @@
 """The page that explains one run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,11 +33,12 @@ class ConditionNode:
 
 @dataclass(frozen=True, slots=True)
 class NumberedStep:
-    """A step as people count it: "3", and "3.1" inside a branch."""
+    """A step as people count it: "3", and "3.1" inside a branch; `arm` is the arm that it lies in."""
 
     number: str
     step: StepReport
     indent: int
+    arm: str
 
 
 @require_safe
@@ -56,7 +57,7 @@ def run(request: TenantRequest, tenant_slug: str, run_id: int) -> HttpResponse:
         "headline": headline(found),
         "condition": _tree(found.definition.get("condition"), found.condition, said),
         "said": said,
-        "steps": numbered(found.steps),
+        "steps": numbered(found.steps, found.definition),
         "is_live_version": found.run.rule.published_id == found.run.rule_version_id,
         "live": live,
         "now": timezone.now(),
@@ -66,19 +67,40 @@ def run(request: TenantRequest, tenant_slug: str, run_id: int) -> HttpResponse:
     return render(request, "automation/run.html", shown)
 
 
-def numbered(steps: Sequence[StepReport]) -> list[NumberedStep]:
-    """The steps with the numbers that people read; a step's level is where its path lies."""
-    found: list[NumberedStep] = []
-    stack: list[tuple[int, int]] = []  # (level, number) from the outside in
-    for step in steps:
-        while stack and stack[-1][0] > step.level:
-            stack.pop()
-        if stack and stack[-1][0] == step.level:
-            stack[-1] = (step.level, stack[-1][1] + 1)
-        else:
-            stack.append((step.level, 1))
-        found.append(NumberedStep(".".join(str(number) for _level, number in stack), step, len(stack) - 1))
-    return found
+def numbered(steps: Sequence[StepReport], definition: Mapping[str, Any]) -> list[NumberedStep]:
+    """The steps with the numbers that people read; one that the definition doesn't have has none."""
+    places = {place.step_id: place for place in _places(definition.get("steps"), "", 0, "", 1)}
+    found = [(step, places.get(step.id, NOWHERE)) for step in steps]
+    return [NumberedStep(place.number, step, place.indent, place.arm) for step, place in found]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    step_id: str = ""
+    number: str = ""
+    indent: int = 0
+    arm: str = ""
+
+
+NOWHERE = _Place()
+
+
+def _places(steps: Any, before: str, indent: int, arm: str, first: int) -> Iterator[_Place]:
+    """Where each step of a list lies; numbers begin with `first`, after what is around them."""
+    for number, step in enumerate(steps or (), start=first):
+        place = _Place(str(step.get("id")), f"{before}{number}", indent, arm)
+        yield place
+        inside = 1
+        for arm_id, nested in _nested(step):
+            yield from _places(nested, f"{place.number}.", indent + 1, arm_id, inside)
+            inside += len(nested)
+
+
+def _nested(step: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Any]]]:
+    """The lists of steps in a branch, each with the name of its arm."""
+    for arm in step.get("arms") or ():
+        yield str(arm.get("id")), arm.get("steps") or ()
+    yield "otherwise", step.get("otherwise") or ()
 
 
 def _tree(definition: Any, report: ConditionReport | None, said: Mapping[str, str]) -> ConditionNode | None:
