@@ -72,6 +72,11 @@ def ensure() -> str:
     return os.environ[VARIABLE]
 
 
+def is_embedded() -> bool:
+    """Say whether this process uses the embedded server, by `ensure`."""
+    return bool(_use)
+
+
 def _make_database() -> None:
     with psycopg.connect(renamed(address(), "postgres"), autocommit=True) as connection:
         if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [NAME]).fetchone():
