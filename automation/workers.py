@@ -76,7 +76,7 @@ class Pump:
         self.waker = Waker(every=self.conf.poll)
 
     def run(self) -> str:
-        """Works until there is a reason to end: stopping, budget, lost. With a hung thread the process leaves at once."""
+        """Works until there is a reason to end: stopping, budget, lost. With a hung thread the process leaves."""
         enlist(self.worker, pool=self.pool, release=RELEASE, host=socket.gethostname(), lease=self.conf.lease)
         log.info("pump started", worker=str(self.worker), pool=self.pool)
         self.lease.start()
