@@ -118,4 +118,4 @@ def _json(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, Decimal):
         return decimal_json(value)
-    return sorted(map(_json, value)) if isinstance(value, frozenset) else value
+    return [_json(item) for item in sorted(value)] if isinstance(value, frozenset) else value
