@@ -1,0 +1,137 @@
+"""Runs the whole product on this machine, filled with three tenants: database, web server, workers, and the outside."""
+
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connection
+
+from northwind.database import server
+from northwind.outside import HOST, free_port, start_receiver, web_address
+from northwind.process_tree import PartDiedError, ProcessTree
+from northwind.seed.files import SLUGS, tenant_file
+from northwind.seed.fill import PASSWORD, ForeignDatabaseError, fill, logins
+
+PORT = 8000
+RECEIVERS = {"pager": 8101, "webhooks": 8102, "sms": 8103, "page": 8100}
+MAIL_PORTS = (8125, 8104)  # of the mail server, and of its page
+TIME_SCALE = 1 / 360  # two hours take twenty seconds
+WORKERS = 2
+ONE_DEMO = 0x6E77_0001  # the advisory lock that a demo holds on its database
+WORKERS_GRACE = 75.0  # seconds: effects that are on their way may end
+WIDEST = 10  # characters of a part's name
+MANAGE = (sys.executable, "manage.py")
+
+
+class Command(BaseCommand):
+    """One process tree: what a part says is shown with its name, and when one ends all end."""
+
+    help = __doc__
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """The port, and whether waits take as long as they say."""
+        parser.add_argument("--port", type=int, default=PORT, help="of the web server; another one where it is taken")
+        parser.add_argument("--real-time", action="store_true", help="do not shorten the waits of rules")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Runs until Ctrl-C, SIGTERM or SIGHUP; exit code 1 when a part ends by itself."""
+        if settings.SECURE_SSL_REDIRECT:
+            raise CommandError("The demo makes logins with a password that everybody knows: it doesn't run with HTTPS set.")
+        try:
+            with ProcessTree(self._say) as tree:
+                tree.environment |= self._environment(real_time=options["real_time"])
+                self._run(tree, options)
+        except (PartDiedError, ForeignDatabaseError) as error:
+            raise CommandError(str(error)) from error
+        self._tell("Stopped.")
+
+    def _environment(self, *, real_time: bool) -> dict[str, str]:
+        return {
+            "AUTOMATION_ALLOW_LOOPBACK": "1",
+            "AUTOMATION_TIME_SCALE": repr(1.0 if real_time else TIME_SCALE),
+            "PYTHONUNBUFFERED": "1",
+            "WORKERS": str(WORKERS),
+        }
+
+    def _run(self, tree: ProcessTree, options: Mapping[str, Any]) -> None:
+        self._tell("Preparing the database …")
+        tree.run("migrate", [*MANAGE, "migrate", "--verbosity", "0"])
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_lock(%s)", [ONE_DEMO])
+            if cursor.fetchone() != (True,):
+                raise CommandError("A demo runs on this database already.")
+        addresses = self._receivers(tree)
+        if tree.asked:
+            return
+        made = fill(addresses)
+        self._tell(f"Tenants: {', '.join(made) or 'as they were'}.")
+        web = self._web(tree, options["port"])
+        workers = tree.start("workers", [*MANAGE, "run_workers"], grace=WORKERS_GRACE)
+        tree.wait_for(workers, lambda line: "started" in line)
+        if tree.asked:
+            return
+        self._greet(web, addresses, real_time=options["real_time"])
+        while tree.turn(1.0):
+            pass
+        self._tell("Stopping …")
+
+    def _receivers(self, tree: ProcessTree) -> dict[str, str]:
+        """Starts what stands for the outside; the mail server's address goes to the parts that follow."""
+        ledgers = server().data / "ledgers"
+        smtp, page = map(free_port, MAIL_PORTS)
+        start_receiver(tree, "smtp", ledgers=ledgers, port=smtp, options=["--page-port", str(page)])
+        tree.environment["EMAIL_URL"] = f"smtp://{HOST}:{smtp}"
+        found = {}
+        for name, wanted in RECEIVERS.items():
+            port = free_port(wanted)
+            start_receiver(tree, name, ledgers=ledgers, port=port)
+            found[name] = web_address(port)
+        return found
+
+    def _web(self, tree: ProcessTree, wanted: int) -> str:
+        port = free_port(wanted)
+        command = [sys.executable, "-m", "gunicorn", "northwind.wsgi", "--worker-class", "gthread", "--workers", "2"]
+        command += ["--threads", "8", "--timeout", "30", "--bind", f"{HOST}:{port}"]
+        part = tree.start("web", command, environment={"DB_POOL": "1"})
+        tree.wait_for(part, lambda line: "Listening at" in line)
+        address = web_address(port)
+        while tree.turn() and not _answers(f"{address}/accounts/login/"):
+            pass
+        return address
+
+    def _greet(self, web: str, addresses: Mapping[str, str], *, real_time: bool) -> None:
+        names = {slug: tenant_file(slug)["name"] for slug in SLUGS}
+        lines = ["", f"Northwind is at {web}/", f"What arrives outside is at {addresses['page']}/", ""]
+        lines.append(f"Log in with the password “{PASSWORD}” as one of these:")
+        for login in logins():
+            where = f"{names[login.tenant]:<14}" if login.tenant else f"{'Django admin':<14}"
+            place = f"{web}/t/{login.tenant}/" if login.tenant else f"{web}/admin/"
+            lines.append(f"  {where}{login.role:<10}{login.name:<18}{place}")
+        lines.append("")
+        if not real_time:
+            lines.append("The waits of rules are shortened: two hours take 20 seconds (--real-time leaves them alone).")
+        lines += ["Ctrl-C stops all of it.", ""]
+        self._tell("\n".join(lines))
+
+    def _tell(self, text: str) -> None:
+        self.stdout.write(text)
+        self.stdout.flush()
+
+    def _say(self, name: str, line: str) -> None:
+        if not line.startswith('{"port"'):
+            self._tell(f"{name:<{WIDEST}}| {line}")
+
+
+def _answers(address: str) -> bool:
+    """Whether a page is answered well; an answer that is wrong is a PartDiedError, for waiting won't mend it."""
+    try:
+        with urllib.request.urlopen(address, timeout=10) as answer:  # noqa: S310 an address of this machine
+            return int(answer.status) == 200  # noqa: PLR2004
+    except urllib.error.HTTPError as error:
+        raise PartDiedError(f"web answered {address} with {error.code}") from error
+    except OSError:
+        return False
