@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from multiprocessing.synchronize import Event as SharedFlag
 from typing import Any
 
+import psutil
 import structlog
 from django.conf import settings
 from django.db import connection
@@ -80,12 +81,9 @@ def live(name: str) -> list[int]:
 def exists(pid: int) -> bool:
     """Whether a process of that id is there, and isn't only waiting to be buried."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
         return False
-    except PermissionError:
-        return True
-    return not _is_zombie(pid)
 
 
 def of_group(pids: Sequence[int], group: int) -> list[int]:
@@ -130,11 +128,3 @@ def _pool_of(tenant_id: int) -> str | None:
         return None
     _pools_of[tenant_id] = (row[0], time.monotonic())
     return str(row[0])
-
-
-def _is_zombie(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0] == "Z"
-    except (OSError, IndexError):
-        return False

@@ -1,4 +1,4 @@
-"""Decides what follows a step and writes it: the next step with its wake-up, a retry, a dead letter, or the run's end."""
+"""Writes what follows a step: the next one with its wake-up, a retry, a dead letter, or the run's end."""
 
 import random
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any
 
 from automation.catalog.action import Outcome
 from automation.core.backoff import next_try
-from automation.core.calendars import add
+from automation.core.calendars import Span, add
 from automation.core.decisions import Settled
 from automation.core.planner import following
 from automation.core.spec import Node, Retry
@@ -119,8 +119,7 @@ class Advance:
 
     def _end_of(self, node: Node, run: RunInHand) -> datetime:
         """When a delay ends: calendar arithmetic in the tenant's zone, shortened only where the deployment says so."""
-        assert node.span is not None
-        due_at = add(run.now, node.span, run.tenant.zone)
+        due_at = add(run.now, node.span or Span(0, 0, 0), run.tenant.zone)
         return run.now + (due_at - run.now) * self.scale if self.scale != 1.0 else due_at
 
 

@@ -1,4 +1,4 @@
-"""Makes sure after a commit that the tenant's events get matched: arms its matcher, and rings where no pump is alive."""
+"""Makes sure after a commit that events get matched: arms the tenant's matcher, and rings where no pump is alive."""
 
 from automation import queue
 from automation.store.timers import arm_match

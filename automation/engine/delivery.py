@@ -19,7 +19,7 @@ LONGEST_WAIT = 3600
 
 def prepare(claimed: Claimed, *, now: datetime, timeout: float) -> EffectCall | None:
     """The call that sends a notice; None when it was sent already, has nobody to go to, or is gone."""
-    notice = Notice.objects.filter(pk=claimed.subject_id, sent_at=None).first()
+    notice = Notice.objects.filter(pk=claimed.subject_id or 0, sent_at=None).first()
     if notice is None or not notice.recipients:
         return None
     message: EmailMessage = compose(notice)

@@ -85,7 +85,7 @@ def held_back(
 
 
 def lost_attempt(step: StepInHand, wave: Wave) -> Outcome | None:
-    """Closes an attempt that its worker left open; an outcome where that ends the step, None where it may be tried again."""
+    """Closes an attempt that its worker left open; an outcome where that ends the step, None where it may go on."""
     row = step.row
     if row is None or not row.open_attempt:
         return None
@@ -208,7 +208,7 @@ class Execute:
     def _write_intent(
         self, run: RunInHand, step: StepInHand, claimed: Claimed, call: EffectCall, used: list[str], wave: Wave
     ) -> None:
-        assert step.row is not None
+        was = step.row.state if step.row else "pending"
         sha = hashlib.sha256((dumps(step.input) or "").encode()).hexdigest()
         wave.attempts.append(
             NewAttempt(run.event.tenant_id, step.id, step.attempts, self.worker, claimed.lease_seq, "")
@@ -216,7 +216,7 @@ class Execute:
         wave.steps.append(
             StepChange(
                 step_id=step.id,
-                was=step.row.state,
+                was=was,
                 state="running",
                 attempts=step.attempts,
                 deliveries=claimed.deliveries,

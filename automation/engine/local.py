@@ -139,7 +139,9 @@ class LocalDoor:
         if group is not None:
             inside = Group.objects.filter(tenant_id=self.tenant_id, name=group).values("members")
             members = members.filter(pk__in=inside)
-        records = QuerySet(self.record.entry.model).filter(tenant_id=self.tenant_id, assignee__isnull=False)
+        records: QuerySet[Any] = QuerySet(self.record.entry.model).filter(
+            tenant_id=self.tenant_id, assignee__isnull=False
+        )
         is_open: Q = getattr(self.record.entry.model, "OPEN", Q())
         loads = {
             row["assignee"]: (row["open"], row["last"])

@@ -1,4 +1,4 @@
-"""Judges a batch of events against the tenant's rules and decides which runs start, and which are suppressed and why."""
+"""Judges events against the tenant's rules: which runs start, and which are suppressed and why."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -64,7 +64,7 @@ def _judge(tenant: TenantRules, event: EventRow) -> Judged:
 
 
 def _verdict(rule: Compiled, event: EventRow, moment: Moment) -> Verdict:
-    """True, false or unknown; a rule that is broken, or raises, is unknown and stops neither the others nor the batch."""
+    """True, false or unknown; a rule that is broken, or raises, is unknown and stops none of the others."""
     if rule.judge is None:
         return Verdict("unknown", "broken_reference")
     try:
@@ -75,7 +75,8 @@ def _verdict(rule: Compiled, event: EventRow, moment: Moment) -> Verdict:
 
 
 def _reason_of(verdict: Verdict) -> str:
-    return verdict.reason if verdict.reason in Reason else Reason.UNKNOWN_FIELD.value
+    known = {reason.value for reason in Reason}
+    return verdict.reason if verdict.reason in known else Reason.UNKNOWN_FIELD.value
 
 
 def candidates(tenant: TenantRules, event: EventRow) -> Sequence[Compiled]:
@@ -168,7 +169,7 @@ class Guard:
             self._budgets[event.root_id] += 1
 
     def _again(self, judged: Judged) -> None:
-        """Re-entry, asked of the database at each event: the runs of earlier events of the batch are committed by then."""
+        """Re-entry, asked of the database at each event: runs of earlier events of the batch are committed by then."""
         event = judged.event
         if event.record is None:
             return

@@ -47,7 +47,7 @@ class MatchTurn:
     rng: random.Random = field(default_factory=random.Random)
 
     def run(self, claimed: Claimed, *, between: Callable[[], None], stopping: Callable[[], bool]) -> None:
-        """Matches up to a batch of events; calls `between` after each transaction, so that outcomes aren't kept waiting."""
+        """Matches a batch of events; `between` is called after each transaction, so that no outcome is kept waiting."""
         if claimed.lost >= self.conf.lost_limit:
             self._set_aside(claimed)
             return

@@ -4,14 +4,11 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from django.db import connection
-
 from automation.catalog import registry
 from automation.engine import capture
 from automation.engine.progress import RunInHand
+from automation.store import runs as store
 from tenants.models import Membership
-
-WINDOW_HOURS = 24
 
 
 class PrepareDoor:
@@ -20,6 +17,7 @@ class PrepareDoor:
     def __init__(self, run: RunInHand) -> None:
         self._run = run
         self._current: dict[str, Any] | None = None
+        self.kept: dict[str, Any] = {}
         self.kept: dict[str, Any] = {}
 
     @property
@@ -52,8 +50,8 @@ class PrepareDoor:
         return self._values().get(path)
 
     def exists(self) -> bool:
-        """Whether the record is still there."""
-        return bool(self._values())
+        """Whether the record is still there; an event without a record has none to lose."""
+        return self._run.event.record is None or bool(self._values())
 
     def keep(self, **values: Any) -> None:
         """Keeps JSON values with the step's input and hands them to `perform` as `context.kept`."""
@@ -76,12 +74,4 @@ class PrepareDoor:
 
     def count_sent(self, recipient: str, *, minutes: int) -> int:
         """How many messages this rule has sent, or is sending, to the recipient in the last so many minutes."""
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT count(*) FROM automation_stepexecution s JOIN automation_run r ON r.id = s.run_id"
-                " WHERE r.tenant_id = %s AND r.rule_id = %s AND s.started_at > automation_now() - make_interval(mins => %s)"
-                " AND s.effect_state <> 'none' AND s.input ->> 'recipient' = %s",
-                [self.tenant_id, self._run.rule.rule_id, minutes, recipient],
-            )
-            count: int = cursor.fetchone()[0]
-        return count
+        return store.sent_to(self.tenant_id, rule_id=self._run.rule.rule_id, recipient=recipient, minutes=minutes)

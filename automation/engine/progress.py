@@ -44,7 +44,8 @@ class RunInHand:
     @property
     def spec(self) -> RuleSpec:
         """The compiled definition; a version that can't be compiled never gets this far."""
-        assert self.rule.spec is not None
+        if self.rule.spec is None:
+            raise LookupError(f"version {self.rule.number} of rule {self.rule.rule_id} can't be compiled")
         return self.rule.spec
 
     def node(self, path: str) -> Node | None:

@@ -1,4 +1,4 @@
-"""The in-process runner: the same cycle with a clock that jumps, a heap of timers, and effects that are only captured."""
+"""The in-process runner: the same cycle with a clock that jumps, a heap of timers, and captured effects."""
 
 import heapq
 import itertools
@@ -154,7 +154,7 @@ class Runner:
             self.effects,
             self.conf,
             armed=self.timers.arm,
-            rng=random.Random(self.seed),
+            rng=random.Random(self.seed),  # noqa: S311 the jitter of a rehearsal, the same each time
         )
 
     def run(self, tenant_id: int, *, until: datetime | None = None) -> None:

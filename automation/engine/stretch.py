@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import DataError, IntegrityError, transaction
-from pydantic import ValidationError
 
 from automation import failpoints
 from automation.catalog.action import Action, Outcome
@@ -72,7 +71,8 @@ def walk(
         if _waits(run.spec.nodes[done.next]):
             break
         decision = decide_at(run.spec, done.next, _judge_of(run))
-        assert not isinstance(decision, Finish | Fail | Sleep)
+        if isinstance(decision, Finish | Fail | Sleep):
+            break
         node = decision.node
         step = StepInHand(node=node, id=row.id if row else ids(), row=row, attempts=row.attempts if row else 0)
         row = None
@@ -132,34 +132,40 @@ def _perform(run: RunInHand, step: StepInHand, door: LocalDoor | None, *, carefu
     action = run.rule.action(step.node)
     if action is None or door is None or door.record.values is None:
         return Outcome.skipped("record_gone")
-    if step.row is None or door.cause.step_id is None:
-        door.cause = _at_step(door.cause, step.id)
+    door.cause = _at_step(door.cause, step.id)
     kept = (dict(door.changes), dict(door.record.values))
+    outcome = _outcome_of(run, step, action, door, careful=careful)
+    if outcome.state not in ("done", "skipped"):
+        door.changes, door.record.values = kept
+    return outcome
+
+
+def _outcome_of(run: RunInHand, step: StepInHand, action: Action, door: LocalDoor, *, careful: bool) -> Outcome:
+    """The outcome of an action, whatever it raises; what the database refuses is an outcome on the careful try only."""
     try:
         params = fill(run, step.node, action)
         step.input = params.model_dump(mode="json")
-        if careful:
-            with transaction.atomic():
-                outcome = action.perform(params, door)
-                door.flush()
-        else:
-            outcome = action.perform(params, door)
+        if not careful:
+            return action.perform(params, door)
+        return _with_savepoint(action, params, door)
     except TemplateError as error:
-        outcome = Outcome.rejected(str(error), reason="template_error")
+        return Outcome.rejected(str(error), reason="template_error")
     except Refused as error:
-        outcome = (
-            Outcome.skipped(error.reason)
-            if error.reason == "record_gone"
-            else Outcome.rejected(str(error), error.reason)
-        )
-    except (ValidationError, ValueError) as error:
-        outcome = Outcome.rejected(_first_line(error))
+        if error.reason == "record_gone":
+            return Outcome.skipped(error.reason)
+        return Outcome.rejected(str(error), error.reason)
+    except ValueError as error:
+        return Outcome.rejected(_first_line(error))
     except (DataError, IntegrityError) as error:
         if not careful:
             raise
-        outcome = Outcome.rejected(_first_line(error))
-    if outcome.state not in ("done", "skipped"):
-        door.changes, door.record.values = kept
+        return Outcome.rejected(_first_line(error))
+
+
+def _with_savepoint(action: Action, params: Any, door: LocalDoor) -> Outcome:
+    with transaction.atomic():
+        outcome = action.perform(params, door)
+        door.flush()
     return outcome
 
 

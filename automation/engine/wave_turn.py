@@ -87,20 +87,13 @@ class WaveTurn:
         with transaction.atomic():
             with connection.cursor() as cursor:
                 cursor.execute("SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '10s'")
-            now = self.timers.now()
             inside = taking.take(
-                {one.run_id for one in every if one.run_id}, {one.step_id for one in every if one.step_id}, now=now
+                {one.run_id for one in every if one.run_id},
+                {one.step_id for one in every if one.step_id},
+                now=self.timers.now(),
             )
             ours = self.timers.hold(every)
-            stale = sum(one.call.claimed.timer_id not in ours for one in finished)
-            if stale:
-                log.warning("stale_settle", what="wave", count=stale)
-            for one in finished:
-                if one.call.claimed.timer_id in ours:
-                    self._came_back(one, inside, wave)
-            for each in claimed:
-                if each.timer_id in ours:
-                    self._claimed(each, inside, wave, done)
+            self._take_in(finished, claimed, ours, inside, wave, done)
             _change_runs(inside, wave)
             wave.write()
             if finished:
@@ -112,6 +105,26 @@ class WaveTurn:
         if done.calls:
             failpoints.hit("intent.committed")
         return done
+
+    def _take_in(
+        self,
+        finished: Sequence[Finished],
+        claimed: Sequence[Claimed],
+        ours: set[int],
+        inside: taking.InHand,
+        wave: Wave,
+        done: Done,
+    ) -> None:
+        """Puts into the wave what is still ours; the outcome of a lease that is gone is forgotten and counted."""
+        stale = [one for one in finished if one.call.claimed.timer_id not in ours]
+        if stale:
+            log.warning("stale_settle", what="wave", count=len(stale))
+        for one in finished:
+            if one not in stale:
+                self._came_back(one, inside, wave)
+        for each in claimed:
+            if each.timer_id in ours:
+                self._claimed(each, inside, wave, done)
 
     def _came_back(self, one: Finished, inside: taking.InHand, wave: Wave) -> None:
         claimed = one.call.claimed

@@ -20,7 +20,8 @@ class Event(TenantOwned):
     actor_id = models.BigIntegerField(null=True)  # the user, where a person did it
     source = models.CharField(max_length=12)  # person, api, import, automation, schedule
     batch = models.CharField(max_length=80, default="", blank=True)
-    dedupe_key = models.CharField(max_length=200, null=True)
+    # Null means "came without a key", and isn't unique.
+    dedupe_key = models.CharField(max_length=200, null=True)  # noqa: DJ001 see above
     body_sha256 = models.CharField(max_length=64, default="", blank=True)
     root_event_id = models.BigIntegerField(null=True)  # null: this event is the root of its chain
     parent_event_id = models.BigIntegerField(null=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from django.db import connection
+from automation.store import statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Claimed:
 
 
 class Settlement(NamedTuple):
-    """What becomes of a leased timer: deleted (`kind` None), or put back as `kind` for `due_at`, maybe for `step_id`."""
+    """What becomes of a leased timer: deleted (`kind` None), or put back as `kind`, maybe for another step."""
 
     timer_id: int
     lease_seq: int
@@ -41,92 +41,82 @@ class Settlement(NamedTuple):
 
 def enlist(worker: uuid.UUID, *, pool: str, release: str, host: str, pid: int, lease: float) -> None:
     """Writes the worker's row; its lease of `lease` seconds begins."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT automation_enlist(%s, %s, %s, %s, %s, %s)",
-            [worker, pool, release, host, pid, timedelta(seconds=lease)],
-        )
+    statements.value(
+        "SELECT automation_enlist(%s, %s, %s, %s, %s, %s)", [worker, pool, release, host, pid, timedelta(seconds=lease)]
+    )
 
 
 def dismiss(worker: uuid.UUID) -> None:
     """Deletes the row of a worker that holds nothing any more; with leases left the row stays for the reaper."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "DELETE FROM automation_worker w WHERE w.id = %s AND NOT EXISTS"
-            " (SELECT 1 FROM automation_timer x WHERE x.state = 'leased' AND x.worker_id = w.id)",
-            [worker],
-        )
+    statements.count(
+        "DELETE FROM automation_worker w WHERE w.id = %s AND NOT EXISTS"
+        " (SELECT 1 FROM automation_timer x WHERE x.state = 'leased' AND x.worker_id = w.id)",
+        [worker],
+    )
 
 
 def claim(
     worker: uuid.UUID, *, pool: str, most: int, take: int, deadline: float, floor: int, match_only: bool
 ) -> list[Claimed]:
     """Leases up to `most` due timers of the pool, at most `take` a lane, in fairness order; never waits for a lock."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT * FROM automation_claim(%s, %s, %s, %s, %s, %s, %s)",
-            [worker, pool, most, take, timedelta(seconds=deadline), floor, match_only],
-        )
-        return [Claimed(*row) for row in cursor.fetchall()]
+    found = statements.rows(
+        "SELECT * FROM automation_claim(%s, %s, %s, %s, %s, %s, %s)",
+        [worker, pool, most, take, timedelta(seconds=deadline), floor, match_only],
+    )
+    return [Claimed(*row) for row in found]
 
 
 def adopt(worker: uuid.UUID) -> list[Claimed]:
     """The timers that are leased under this worker's id, for a claim whose answer got lost."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT t.id, t.lane_id, t.tenant_id, t.kind, t.run_id, t.step_id, t.subject_id, t.lease_seq, t.deliveries, t.lost,"
-            " t.deadline_at, l.stride_pass, l.rules_version, automation_now()"
-            " FROM automation_timer t JOIN automation_lane l ON l.id = t.lane_id WHERE t.state = 'leased' AND t.worker_id = %s",
-            [worker],
-        )
-        return [Claimed(*row) for row in cursor.fetchall()]
+    found = statements.rows(
+        "SELECT t.id, t.lane_id, t.tenant_id, t.kind, t.run_id, t.step_id, t.subject_id, t.lease_seq, t.deliveries,"
+        " t.lost, t.deadline_at, l.stride_pass, l.rules_version, automation_now()"
+        " FROM automation_timer t JOIN automation_lane l ON l.id = t.lane_id"
+        " WHERE t.state = 'leased' AND t.worker_id = %s",
+        [worker],
+    )
+    return [Claimed(*row) for row in found]
 
 
 def hold(worker: uuid.UUID, timers: Sequence[tuple[int, int]]) -> set[int]:
     """Which of these (timer id, lease_seq) are still this worker's; they stay so for the rest of the transaction."""
     if not timers:
         return set()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT automation_hold(%s, %s::bigint[], %s::bigint[])",
-            [worker, [timer for timer, _ in timers], [seq for _, seq in timers]],
-        )
-        return {row[0] for row in cursor.fetchall()}
+    found = statements.rows(
+        "SELECT automation_hold(%s, %s::bigint[], %s::bigint[])", [worker, *statements.columns(timers)]
+    )
+    return {row[0] for row in found}
 
 
 def settle_wave(worker: uuid.UUID, settlements: Sequence[Settlement]) -> int:
     """Settles many timers, each lane touched once; answers how many: fewer than asked means a lost lease."""
     if not settlements:
         return 0
-    rows = list(zip(*settlements, strict=True))
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT automation_settle_wave(%s, %s::bigint[], %s::bigint[], %s::varchar[], %s::timestamptz[], %s::bigint[])",
-            [worker, list(rows[0]), list(rows[1]), list(rows[2]), list(rows[3]), list(rows[4])],
+    return int(
+        statements.value(
+            "SELECT automation_settle_wave(%s, %s::bigint[], %s::bigint[], %s::varchar[], %s::timestamptz[],"
+            " %s::bigint[])",
+            [worker, *statements.columns(settlements)],
         )
-        count: int = cursor.fetchone()[0]
-    return count
+    )
 
 
 def settle_match(
     worker: uuid.UUID, claimed: Claimed, *, more: bool, charge: int = 0, not_before: datetime | None = None
 ) -> bool:
     """Ends a matcher's turn: its timer comes back when `more` is left or somebody armed it meanwhile."""
-    with connection.cursor() as cursor:
-        cursor.execute(
+    return bool(
+        statements.value(
             "SELECT automation_settle_match(%s, %s, %s, %s, %s, %s)",
             [claimed.timer_id, worker, claimed.lease_seq, more, charge, not_before],
         )
-        settled: bool = cursor.fetchone()[0]
-    return settled
+    )
 
 
 def put_back(worker: uuid.UUID, claimed: Claimed, *, due_at: datetime) -> bool:
     """Hands a timer back untouched, due at `due_at`: no attempt, and the count of lost leases stays."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT automation_put_back(%s, %s, %s, NULL, %s)",
-            [claimed.timer_id, worker, claimed.lease_seq, due_at],
+    return bool(
+        statements.value(
+            "SELECT automation_put_back(%s, %s, %s, NULL, %s)", [claimed.timer_id, worker, claimed.lease_seq, due_at]
         )
-        done: bool = cursor.fetchone()[0]
-    return done
+    )

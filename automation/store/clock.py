@@ -2,12 +2,10 @@
 
 from datetime import datetime
 
-from django.db import connection
+from automation.store import statements
 
 
 def now() -> datetime:
     """The database's time at this moment, aware; not the start of the transaction."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT automation_now()")
-        moment: datetime = cursor.fetchone()[0]
+    moment: datetime = statements.value("SELECT automation_now()")
     return moment

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
-
 from automation.core.causes import Cause
+from automation.store import statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,47 +43,63 @@ class EventRow:
         return list(self.facts.get("after") or ())
 
 
-COLUMNS = (
-    "e.id, e.tenant_id, e.kind, e.change, e.name, e.model, e.record, e.facts, e.actor, e.source, e.batch,"
-    " e.root_event_id, e.parent_event_id, e.cause_rule_id, e.cause_run_id, e.cause_step_id, e.depth, e.path, e.created_at"
-)
+COLUMNS = """
+  e.id, e.tenant_id, e.kind, e.change, e.name, e.model, e.record, e.facts, e.actor, e.source, e.batch,
+  e.root_event_id, e.parent_event_id, e.cause_rule_id, e.cause_run_id, e.cause_step_id, e.depth, e.path, e.created_at
+"""
+UNMATCHED = f"""
+SELECT {COLUMNS} FROM automation_event e WHERE e.tenant_id = %s AND e.matched_at IS NULL ORDER BY e.id LIMIT %s
+"""  # noqa: S608 the columns above
 
 
 def row(values: Sequence[Any]) -> EventRow:
     """An event from the columns of `COLUMNS`, in their order."""
-    path = tuple((rule_id, key) for rule_id, key in json.loads(values[17]))
-    cause = Cause(*values[11:17], path=path)
-    return EventRow(*values[:7], json.loads(values[7]), *values[8:11], cause=cause, created_at=values[18])
+    id_, tenant_id, kind, change, name, model, record, facts, actor, source, batch = values[:11]
+    root_event_id, parent_event_id, rule_id, run_id, step_id, depth, path, created_at = values[11:19]
+    return EventRow(
+        id=id_,
+        tenant_id=tenant_id,
+        kind=kind,
+        change=change,
+        name=name,
+        model=model,
+        record=record,
+        facts=json.loads(facts),
+        actor=actor,
+        source=source,
+        batch=batch,
+        cause=Cause(
+            root_event_id=root_event_id,
+            parent_event_id=parent_event_id,
+            rule_id=rule_id,
+            run_id=run_id,
+            step_id=step_id,
+            depth=depth,
+            path=tuple((rule, key) for rule, key in json.loads(path)),
+        ),
+        created_at=created_at,
+    )
 
 
 def unmatched(tenant_id: int, limit: int) -> list[EventRow]:
     """The tenant's oldest events that no matcher has seen, in id order: by state, never by a cursor."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT {COLUMNS} FROM automation_event e WHERE e.tenant_id = %s AND e.matched_at IS NULL ORDER BY e.id LIMIT %s",
-            [tenant_id, limit],
-        )
-        return [row(values) for values in cursor.fetchall()]
+    return [row(values) for values in statements.rows(UNMATCHED, [tenant_id, limit])]
 
 
 def mark_matched(event_ids: Sequence[int]) -> int:
     """Marks events as judged; answers how many weren't yet."""
     if not event_ids:
         return 0
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE automation_event SET matched_at = clock_timestamp() WHERE id = ANY(%s) AND matched_at IS NULL",
-            [list(event_ids)],
-        )
-        count: int = cursor.rowcount
-    return count
+    return statements.count(
+        "UPDATE automation_event SET matched_at = clock_timestamp() WHERE id = ANY(%s) AND matched_at IS NULL",
+        [list(event_ids)],
+    )
 
 
 def flags(tenant_ids: Sequence[int]) -> dict[int, tuple[bool, bool, int]]:
     """(paused, hold_new, rules_version) of each tenant, as committed at this moment."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT tenant_id, paused, hold_new, rules_version FROM automation_lane WHERE tenant_id = ANY(%s)",
-            [list(tenant_ids)],
-        )
-        return {values[0]: (values[1], values[2], values[3]) for values in cursor.fetchall()}
+    found = statements.rows(
+        "SELECT tenant_id, paused, hold_new, rules_version FROM automation_lane WHERE tenant_id = ANY(%s)",
+        [list(tenant_ids)],
+    )
+    return {values[0]: (values[1], values[2], values[3]) for values in found}

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db import connection
-
-from automation.store import verbs
+from automation.store import statements, verbs
 from automation.store.events import COLUMNS, EventRow, row
 
 
@@ -53,40 +51,59 @@ class StepRow:
     open_attempt: bool
 
 
+INSERT_RUNS = """
+INSERT INTO automation_run (tenant_id, rule_id, rule_version_id, event_id, origin, state, reason, model, record,
+                            root_event_id, depth, ended_at, deadline_at)
+SELECT %s, u.rule_id, u.version_id, %s, 'event', u.state, u.reason, %s, %s, %s, %s,
+       CASE WHEN u.state = 'suppressed' THEN clock_timestamp() END, automation_now() + interval '400 days'
+  FROM unnest(%s::bigint[], %s::bigint[], %s::varchar[], %s::varchar[]) WITH ORDINALITY
+       AS u (rule_id, version_id, state, reason, place)
+ ORDER BY u.place
+ON CONFLICT (event_id, rule_id) WHERE origin = 'event' AND forked_from_run_id IS NULL DO NOTHING
+RETURNING rule_id, id
+"""
+LOCK_RUNS = f"""
+SELECT r.id, r.tenant_id, r.rule_id, r.rule_version_id, r.state, r.reason, r.cancel_requested_at,
+       r.forked_from_run_id IS NOT NULL, {COLUMNS}
+  FROM automation_run r JOIN automation_event e ON e.id = r.event_id
+ WHERE r.id = ANY(%s) ORDER BY r.id FOR NO KEY UPDATE OF r
+"""  # noqa: S608 the columns of store.events
+STEPS = """
+SELECT s.id, s.run_id, s.path, s.epoch, s.kind, s.state, s.attempts, s.retried_at_attempt, s.effect_state,
+       s.idempotency_key, EXISTS (SELECT 1 FROM automation_attempt a
+                                   WHERE a.step_id = s.id AND a.number = s.attempts AND a.outcome = '')
+  FROM automation_stepexecution s WHERE s.id = ANY(%s)
+"""
+WAITING = """
+SELECT r.rule_id, r.model, r.record, r.id FROM automation_run r
+  JOIN unnest(%s::bigint[], %s::varchar[], %s::bigint[]) AS u (rule_id, model, record)
+    ON u.rule_id = r.rule_id AND u.model = r.model AND u.record = r.record
+ WHERE r.tenant_id = %s AND r.state IN ('pending', 'running', 'waiting', 'paused') ORDER BY r.id
+"""
+LATELY = """
+SELECT count(*) FROM automation_run r JOIN automation_event e ON e.id = r.event_id
+ WHERE r.tenant_id = %s AND r.model = %s AND r.record = %s AND r.rule_id = %s AND r.state <> 'suppressed'
+   AND r.created_at > automation_now() - make_interval(mins => %s) AND e.source NOT IN ('person', 'import')
+"""
+SPENT = """
+SELECT count(*) FROM (SELECT 1 FROM automation_run
+                       WHERE root_event_id = %s AND depth >= 2 AND state <> 'suppressed' LIMIT %s) x
+"""
+
+
 def insert(event: EventRow, runs: Sequence[NewRun]) -> dict[int, int]:
     """Inserts an event's runs together; {rule id: run id} of those that weren't there yet."""
-    columns = list(zip(*runs, strict=True))
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO automation_run (tenant_id, rule_id, rule_version_id, event_id, origin, state, reason, model, record,"
-            " root_event_id, depth, ended_at, deadline_at)"
-            " SELECT %s, u.rule_id, u.version_id, %s, 'event', u.state, u.reason, %s, %s, %s, %s,"
-            " CASE WHEN u.state = 'suppressed' THEN clock_timestamp() END, automation_now() + interval '400 days'"
-            " FROM unnest(%s::bigint[], %s::bigint[], %s::varchar[], %s::varchar[]) WITH ORDINALITY"
-            " AS u (rule_id, version_id, state, reason, place) ORDER BY u.place"
-            " ON CONFLICT (event_id, rule_id) WHERE origin = 'event' AND forked_from_run_id IS NULL DO NOTHING"
-            " RETURNING rule_id, id",
-            [
-                event.tenant_id,
-                event.id,
-                event.model,
-                event.record,
-                event.root_id,
-                event.cause.depth,
-                *[list(column) for column in columns],
-            ],
-        )
-        return dict(cursor.fetchall())
+    about = [event.tenant_id, event.id, event.model, event.record, event.root_id, event.cause.depth]
+    return {row[0]: row[1] for row in statements.rows(INSERT_RUNS, [*about, *statements.columns(runs)])}
 
 
 def suppress(run_ids: Sequence[int], reason: str) -> None:
     """Marks runs of this transaction that didn't start after all."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE automation_run SET state = 'suppressed', reason = %s, ended_at = clock_timestamp()"
-            " WHERE id = ANY(%s) AND state = 'pending'",
-            [reason, list(run_ids)],
-        )
+    statements.count(
+        "UPDATE automation_run SET state = 'suppressed', reason = %s, ended_at = clock_timestamp()"
+        " WHERE id = ANY(%s) AND state = 'pending'",
+        [reason, list(run_ids)],
+    )
 
 
 def supersede(tenant_id: int, run_ids: Sequence[int]) -> None:
@@ -94,46 +111,34 @@ def supersede(tenant_id: int, run_ids: Sequence[int]) -> None:
     rows = verbs.lock_runs(tenant_id, run_ids)
     states = verbs.lock_timers([one.id for one in rows])
     busy = [one.id for one in rows if "leased" in states.get(one.id, ())]
-    idle = [one.id for one in rows if one.id not in busy]
     verbs.request_cancel(busy)
-    verbs.cancel_runs(idle, actor="")
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE automation_run SET reason = 'superseded' WHERE id = ANY(%s)", [[one.id for one in rows]])
+    verbs.cancel_runs([one.id for one in rows if one.id not in busy], actor="")
+    statements.count("UPDATE automation_run SET reason = 'superseded' WHERE id = ANY(%s)", [[one.id for one in rows]])
 
 
 def lock(run_ids: Sequence[int]) -> dict[int, RunRow]:
     """Locks runs in ascending order, the first locks of a transaction, and reads them with their events."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT r.id, r.tenant_id, r.rule_id, r.rule_version_id, r.state, r.reason, r.cancel_requested_at,"
-            f" r.forked_from_run_id IS NOT NULL, {COLUMNS}"
-            " FROM automation_run r JOIN automation_event e ON e.id = r.event_id"
-            " WHERE r.id = ANY(%s) ORDER BY r.id FOR NO KEY UPDATE OF r",
-            [sorted(set(run_ids))],
+    found: dict[int, RunRow] = {}
+    for values in statements.rows(LOCK_RUNS, [sorted(set(run_ids))]):
+        id_, tenant_id, rule_id, version_id, state, reason, cancel_requested_at, forked = values[:8]
+        found[id_] = RunRow(
+            id_, tenant_id, rule_id, version_id, state, reason, cancel_requested_at, forked, row(values[8:])
         )
-        return {values[0]: RunRow(*values[:8], event=row(values[8:])) for values in cursor.fetchall()}
+    return found
 
 
 def steps(step_ids: Sequence[int]) -> dict[int, StepRow]:
     """The steps, and whether their newest attempt is still open."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT s.id, s.run_id, s.path, s.epoch, s.kind, s.state, s.attempts, s.retried_at_attempt, s.effect_state,"
-            " s.idempotency_key, EXISTS (SELECT 1 FROM automation_attempt a WHERE a.step_id = s.id AND a.number = s.attempts"
-            " AND a.outcome = '') FROM automation_stepexecution s WHERE s.id = ANY(%s)",
-            [list(step_ids)],
-        )
-        return {values[0]: StepRow(*values) for values in cursor.fetchall()}
+    return {values[0]: StepRow(*values) for values in statements.rows(STEPS, [list(step_ids)])}
 
 
 def outputs(run_id: int) -> dict[str, Any]:
     """What the settled steps of a run put out, by path, and whether it has slept: {"outputs": …, "slept": bool}."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT path, kind, output FROM automation_stepexecution WHERE run_id = %s AND state = 'succeeded' ORDER BY id",
-            [run_id],
-        )
-        rows = cursor.fetchall()
+    rows = statements.rows(
+        "SELECT path, kind, output FROM automation_stepexecution"
+        " WHERE run_id = %s AND state = 'succeeded' ORDER BY created_at, id",
+        [run_id],
+    )
     return {
         "outputs": {path: json.loads(output) for path, kind, output in rows if kind == "action" and output},
         "slept": any(kind == "delay" for _, kind, _ in rows),
@@ -145,49 +150,36 @@ def waiting(tenant_id: int, pairs: Sequence[tuple[int, str, int]]) -> dict[tuple
     if not pairs:
         return {}
     found: dict[tuple[int, str, int], list[int]] = {}
-    columns = list(zip(*pairs, strict=True))
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT r.rule_id, r.model, r.record, r.id FROM automation_run r"
-            " JOIN unnest(%s::bigint[], %s::varchar[], %s::bigint[]) AS u (rule_id, model, record)"
-            " ON u.rule_id = r.rule_id AND u.model = r.model AND u.record = r.record"
-            " WHERE r.tenant_id = %s AND r.state IN ('pending', 'running', 'waiting', 'paused') ORDER BY r.id",
-            [*[list(column) for column in columns], tenant_id],
-        )
-        for rule_id, model, record, run_id in cursor.fetchall():
-            found.setdefault((rule_id, model, record), []).append(run_id)
+    for rule_id, model, record, run_id in statements.rows(WAITING, [*statements.columns(pairs), tenant_id]):
+        found.setdefault((rule_id, model, record), []).append(run_id)
     return found
 
 
 def lately(tenant_id: int, *, rule_id: int, model: str, record: int, minutes: int) -> int:
     """How often the rule ran on the record of late, for events that neither a person nor an import made."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM automation_run r JOIN automation_event e ON e.id = r.event_id"
-            " WHERE r.tenant_id = %s AND r.model = %s AND r.record = %s AND r.rule_id = %s AND r.state <> 'suppressed'"
-            " AND r.created_at > automation_now() - make_interval(mins => %s) AND e.source NOT IN ('person', 'import')",
-            [tenant_id, model, record, rule_id, minutes],
-        )
-        count: int = cursor.fetchone()[0]
-    return count
+    return int(statements.value(LATELY, [tenant_id, model, record, rule_id, minutes]))
 
 
 def spent(root_event_id: int, limit: int) -> int:
     """How many runs a root event has caused below its first two levels, counted up to the limit."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM (SELECT 1 FROM automation_run WHERE root_event_id = %s AND depth >= 2"
-            " AND state <> 'suppressed' LIMIT %s) x",
-            [root_event_id, limit],
-        )
-        count: int = cursor.fetchone()[0]
-    return count
+    return int(statements.value(SPENT, [root_event_id, limit]))
 
 
 def cancel_requested(run_ids: Sequence[int]) -> list[int]:
     """Those of the runs that somebody asked to stop."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT id FROM automation_run WHERE id = ANY(%s) AND cancel_requested_at IS NOT NULL", [list(run_ids)]
+    found = statements.rows(
+        "SELECT id FROM automation_run WHERE id = ANY(%s) AND cancel_requested_at IS NOT NULL", [list(run_ids)]
+    )
+    return [values[0] for values in found]
+
+
+def sent_to(tenant_id: int, *, rule_id: int, recipient: str, minutes: int) -> int:
+    """How many messages a rule has sent, or is sending, to a recipient in the last so many minutes."""
+    return int(
+        statements.value(
+            "SELECT count(*) FROM automation_stepexecution s JOIN automation_run r ON r.id = s.run_id"
+            " WHERE r.tenant_id = %s AND r.rule_id = %s AND s.effect_state <> 'none' AND s.input ->> 'recipient' = %s"
+            " AND s.started_at > automation_now() - make_interval(mins => %s)",
+            [tenant_id, rule_id, recipient, minutes],
         )
-        return [row[0] for row in cursor.fetchall()]
+    )

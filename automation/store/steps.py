@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from django.db import connection
+from automation.store import statements
 
 
 def actions(step_ids: Sequence[int]) -> dict[int, tuple[str, str]]:
     """(kind, action) of each step; both never change once a step is written."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT id, kind, action FROM automation_stepexecution WHERE id = ANY(%s)", [list(step_ids)])
-        return {row[0]: (row[1], row[2]) for row in cursor.fetchall()}
+    found = statements.rows(
+        "SELECT id, kind, action FROM automation_stepexecution WHERE id = ANY(%s)", [list(step_ids)]
+    )
+    return {row[0]: (row[1], row[2]) for row in found}

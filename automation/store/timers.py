@@ -1,11 +1,11 @@
 """Writes timers, wakes lanes, and heals what a crash or a lost bell left behind."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from django.db import connection
+from automation.store import statements
 
 
 class NewTimer(NamedTuple):
@@ -21,104 +21,89 @@ class NewTimer(NamedTuple):
 
 def arm_match(tenant_id: int) -> bool:
     """Makes sure that the tenant's events get matched; in a transaction of its own. True: a new timer was made."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT automation_arm_match(%s)", [tenant_id])
-        new: bool = cursor.fetchone()[0]
-    return new
+    return bool(statements.value("SELECT automation_arm_match(%s)", [tenant_id]))
 
 
 def set_timers(timers: Sequence[NewTimer]) -> None:
     """Inserts timers and tells their lanes, each lane once and in order: the last locks of the caller's transaction."""
-    if not timers:
-        return
-    columns = list(zip(*timers, strict=True))
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "WITH q AS (SELECT * FROM unnest(%s::bigint[], %s::varchar[], %s::timestamptz[], %s::bigint[], %s::bigint[], %s::bigint[])"
-            " AS u (tenant_id, kind, due_at, run_id, step_id, subject_id)),"
-            " i AS (INSERT INTO automation_timer (lane_id, tenant_id, kind, due_at, run_id, step_id, subject_id)"
-            " SELECT automation_lane_of(q.tenant_id), q.tenant_id, q.kind, COALESCE(q.due_at, automation_now()), q.run_id, q.step_id,"
-            " q.subject_id FROM q RETURNING lane_id, due_at)"
-            " SELECT i.lane_id, min(i.due_at) FROM i GROUP BY i.lane_id ORDER BY i.lane_id",
-            [list(column) for column in columns],
-        )
-        for lane_id, due_at in cursor.fetchall():
-            cursor.execute("SELECT automation_lane_due(%s, %s)", [lane_id, due_at])
+    if timers:
+        _tell(statements.rows(INSERT_TIMERS, statements.columns(timers)))
+
+
+INSERT_TIMERS = """
+WITH q AS (
+  SELECT * FROM unnest(%s::bigint[], %s::varchar[], %s::timestamptz[], %s::bigint[], %s::bigint[], %s::bigint[])
+         AS u (tenant_id, kind, due_at, run_id, step_id, subject_id)),
+i AS (
+  INSERT INTO automation_timer (lane_id, tenant_id, kind, due_at, run_id, step_id, subject_id)
+  SELECT automation_lane_of(q.tenant_id), q.tenant_id, q.kind, COALESCE(q.due_at, automation_now()), q.run_id,
+         q.step_id, q.subject_id
+    FROM q RETURNING lane_id, due_at)
+SELECT i.lane_id, min(i.due_at) FROM i GROUP BY i.lane_id ORDER BY i.lane_id
+"""
+
+
+def _tell(lanes: Iterable[tuple[int, datetime]]) -> None:
+    for lane_id, due_at in lanes:
+        statements.value("SELECT automation_lane_due(%s, %s)", [lane_id, due_at])
 
 
 def wake(limit: int = 500) -> int:
     """Flips lanes whose earliest future timer has come; answers how many."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT automation_wake(%s)", [limit])
-        count: int = cursor.fetchone()[0]
-    return count
+    return int(statements.value("SELECT automation_wake(%s)", [limit]))
 
 
 def reap(*, limit: int = 500, grace: float = 5.0) -> list[tuple[int, int, int]]:
     """Takes timers back from dead workers and past their deadline: (timer, lane, lost leases in a row) each."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT * FROM automation_reap(%s, %s)", [limit, timedelta(seconds=grace)])
-        return [(row[0], row[1], row[2]) for row in cursor.fetchall()]
+    found = statements.rows("SELECT * FROM automation_reap(%s, %s)", [limit, timedelta(seconds=grace)])
+    return [(row[0], row[1], row[2]) for row in found]
 
 
 def expired_workers() -> tuple[int, int]:
     """How many workers there are, and how many of them have let their lease run out."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*), count(*) FILTER (WHERE expires_at < automation_now()) FROM automation_worker")
-        row = cursor.fetchone()
+    row = statements.rows(
+        "SELECT count(*), count(*) FILTER (WHERE expires_at < automation_now()) FROM automation_worker"
+    )[0]
     return row[0], row[1]
 
 
 def heal_lanes() -> int:
     """Wakes lanes that sleep although a timer is due; should always answer 0."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT automation_heal_lanes()")
-        count: int = cursor.fetchone()[0]
-    return count
+    return int(statements.value("SELECT automation_heal_lanes()"))
 
 
 def heal_match(age: float = 5.0) -> int:
     """Arms tenants whose events have waited for `age` seconds without a match timer; answers how many."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT automation_heal_match(%s)", [timedelta(seconds=age)])
-        count: int = cursor.fetchone()[0]
-    return count
+    return int(statements.value("SELECT automation_heal_match(%s)", [timedelta(seconds=age)]))
 
 
 def repair_running() -> list[tuple[int, int, int]]:
     """Corrects lanes whose counter differs from their leases: (lane, was, really) each. Every row is an alarm."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT * FROM automation_repair_running()")
-        return [(row[0], row[1], row[2]) for row in cursor.fetchall()]
+    return [(row[0], row[1], row[2]) for row in statements.rows("SELECT * FROM automation_repair_running()")]
 
 
 def take_sweep(name: str, *, holder: uuid.UUID, every: float, hold: float) -> float | None:
     """Takes a chore when it is due: seconds since it was last seen to (-1: never), or None when it isn't ours now."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT automation_take_sweep(%s, %s, %s, %s)",
-            [name, holder, timedelta(seconds=every), timedelta(seconds=hold)],
-        )
-        since: float | None = cursor.fetchone()[0]
+    since: float | None = statements.value(
+        "SELECT automation_take_sweep(%s, %s, %s, %s)",
+        [name, holder, timedelta(seconds=every), timedelta(seconds=hold)],
+    )
     return since
 
 
 def end_sweep(name: str, *, holder: uuid.UUID) -> None:
     """Gives a chore back after it was done."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT automation_end_sweep(%s, %s)", [name, holder])
+    statements.value("SELECT automation_end_sweep(%s, %s)", [name, holder])
 
 
 def hurry(tenant_id: int, run_ids: Sequence[int]) -> int:
     """Makes the pending timers of these runs that were put off due now, in their order; answers how many."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "WITH c AS (SELECT id FROM automation_timer WHERE tenant_id = %s AND run_id = ANY(%s) AND state = 'pending'"
-            " AND kind IN ('step', 'retry') ORDER BY id FOR UPDATE)"
-            " UPDATE automation_timer x SET due_at = LEAST(x.due_at, automation_now()) FROM c WHERE x.id = c.id RETURNING x.lane_id",
-            [tenant_id, list(run_ids)],
-        )
-        lanes = [row[0] for row in cursor.fetchall()]
-        for lane_id in sorted(set(lanes)):
-            cursor.execute("SELECT automation_lane_due(%s, automation_now())", [lane_id])
+    lanes = statements.rows(
+        "WITH c AS (SELECT id FROM automation_timer WHERE tenant_id = %s AND run_id = ANY(%s) AND state = 'pending'"
+        " AND kind IN ('step', 'retry') ORDER BY id FOR UPDATE)"
+        " UPDATE automation_timer x SET due_at = LEAST(x.due_at, automation_now()) FROM c WHERE x.id = c.id"
+        " RETURNING x.lane_id, x.due_at",
+        [tenant_id, list(run_ids)],
+    )
+    _tell(sorted({lane_id: (lane_id, due_at) for lane_id, due_at in lanes}.values()))
     return len(lanes)

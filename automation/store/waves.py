@@ -4,12 +4,10 @@ import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db import connection
-
-from automation.core.states import RUN_MOVES, STEP_MOVES, may_move
+from automation.core.states import RUN_MOVES, STEP_MOVES, TERMINAL_RUN, may_move
+from automation.store import statements, wave_sql
 from automation.store.claims import Settlement
 from automation.store.timers import NewTimer
 
@@ -114,9 +112,6 @@ class NewNotice(NamedTuple):
     recipients: Sequence[str]
 
 
-ENDED = frozenset({"succeeded", "failed", "cancelled", "compensated", "suppressed"})
-
-
 def dumps(value: Any) -> str | None:
     """JSON as the database takes it; None stays NULL."""
     return None if value is None else json.dumps(value, separators=(",", ":"), default=str)
@@ -158,30 +153,11 @@ class Wave:
             if change.was != change.state and not may_move(STEP_MOVES, change.was, change.state):
                 raise ValueError(f"a step can't go from {change.was} to {change.state}")
         rows = [(*c[:10], dumps(c.input), dumps(c.output), c.error, c.started, c.ended) for c in self.steps]
-        _expect(len(rows), _execute(UPDATE_STEPS, rows))
+        _expect(len(rows), _write(wave_sql.UPDATE_STEPS, rows))
 
 
-UPDATE_STEPS = """
-UPDATE automation_stepexecution s
-   SET state = u.state, reason = u.reason, attempts = GREATEST(s.attempts, u.attempts),
-       deliveries = GREATEST(s.deliveries, u.deliveries), effect_state = u.effect_state,
-       idempotency_key = CASE WHEN u.key = '' THEN s.idempotency_key ELSE u.key END,
-       request_sha256 = CASE WHEN u.sha = '' THEN s.request_sha256 ELSE u.sha END,
-       connection = CASE WHEN u.connection = '' THEN s.connection ELSE u.connection END,
-       input = COALESCE(u.input::jsonb, s.input), output = COALESCE(u.output::jsonb, s.output), error = u.error,
-       started_at = CASE WHEN u.started THEN COALESCE(s.started_at, clock_timestamp()) ELSE s.started_at END,
-       ended_at = CASE WHEN u.ended THEN clock_timestamp() ELSE NULL END
-  FROM unnest(%s::bigint[], %s::varchar[], %s::varchar[], %s::varchar[], %s::int[], %s::int[], %s::varchar[], %s::varchar[],
-              %s::varchar[], %s::varchar[], %s::text[], %s::text[], %s::text[], %s::bool[], %s::bool[])
-       AS u (id, was, state, reason, attempts, deliveries, effect_state, key, sha, connection, input, output, error, started, ended)
- WHERE s.id = u.id AND s.state = u.was
-"""
-
-
-def _execute(sql: str, rows: Sequence[tuple[Any, ...]]) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, [list(column) for column in zip(*rows, strict=True)])
-        return cursor.rowcount
+def _write(sql: str, table: Sequence[Sequence[Any]]) -> int:
+    return statements.count(sql, statements.columns(table)) if table else 0
 
 
 def _expect(asked: int, done: int) -> None:
@@ -190,96 +166,43 @@ def _expect(asked: int, done: int) -> None:
 
 
 def _insert_steps(steps: Sequence[NewStep]) -> None:
-    if not steps:
-        return
-    _execute(
-        "INSERT INTO automation_stepexecution (id, tenant_id, run_id, path, kind, action, state, reason, attempts, effect_state,"
-        " idempotency_key, input, output, error, started_at, ended_at)"
-        " SELECT u.id, u.tenant_id, u.run_id, u.path, u.kind, u.action, u.state, u.reason, u.attempts, u.effect_state, u.key,"
-        " u.input::jsonb, u.output::jsonb, u.error, CASE WHEN u.started THEN clock_timestamp() END,"
-        " CASE WHEN u.ended THEN clock_timestamp() END"
-        " FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::varchar[], %s::varchar[], %s::varchar[], %s::varchar[],"
-        " %s::varchar[], %s::int[], %s::varchar[], %s::varchar[], %s::text[], %s::text[], %s::text[], %s::bool[], %s::bool[])"
-        " AS u (id, tenant_id, run_id, path, kind, action, state, reason, attempts, effect_state, key, input, output, error,"
-        " started, ended)",
-        [(*s[:11], dumps(s.input), dumps(s.output), s.error, s.started, s.ended) for s in steps],
-    )
+    rows = [(*s[:11], dumps(s.input), dumps(s.output), s.error, s.started, s.ended) for s in steps]
+    _write(wave_sql.INSERT_STEPS, rows)
 
 
 def _close_attempts(closed: Sequence[ClosedAttempt]) -> None:
-    if not closed:
-        return
-    done = _execute(
-        "UPDATE automation_attempt a SET outcome = u.outcome, answer = u.answer, finished_at = clock_timestamp()"
-        " FROM unnest(%s::bigint[], %s::int[], %s::varchar[], %s::text[]) AS u (step_id, number, outcome, answer)"
-        " WHERE a.step_id = u.step_id AND a.number = u.number AND a.outcome = ''",
-        closed,
-    )
-    _expect(len(closed), done)
+    _expect(len(closed), _write(wave_sql.CLOSE_ATTEMPTS, closed))
 
 
 def _insert_attempts(attempts: Sequence[NewAttempt]) -> None:
-    if not attempts:
-        return
-    _execute(
-        "INSERT INTO automation_attempt (tenant_id, step_id, number, worker_id, lease_seq, started_at, finished_at, outcome,"
-        " request, answer)"
-        " SELECT u.tenant_id, u.step_id, u.number, u.worker_id, u.lease_seq, clock_timestamp(),"
-        " CASE WHEN u.outcome <> '' THEN clock_timestamp() END, u.outcome, u.request, u.answer"
-        " FROM unnest(%s::bigint[], %s::bigint[], %s::int[], %s::uuid[], %s::bigint[], %s::varchar[], %s::text[], %s::text[])"
-        " AS u (tenant_id, step_id, number, worker_id, lease_seq, outcome, request, answer)",
-        attempts,
-    )
+    _write(wave_sql.INSERT_ATTEMPTS, attempts)
 
 
 def _change_runs(runs: Sequence[RunChange]) -> None:
-    if not runs:
-        return
     for change in runs:
         if change.was != change.state and not may_move(RUN_MOVES, change.was, change.state):
             raise ValueError(f"a run can't go from {change.was} to {change.state}")
-    rows = [(*change, change.state in ENDED) for change in runs]
-    done = _execute(
-        "UPDATE automation_run r SET state = u.state, reason = u.reason,"
-        " started_at = COALESCE(r.started_at, clock_timestamp()), ended_at = CASE WHEN u.ended THEN clock_timestamp() END"
-        " FROM unnest(%s::bigint[], %s::varchar[], %s::varchar[], %s::varchar[], %s::bool[]) AS u (id, was, state, reason, ended)"
-        " WHERE r.id = u.id AND r.state = u.was",
-        rows,
-    )
-    _expect(len(runs), done)
+    rows = [(*change, change.state in TERMINAL_RUN) for change in runs]
+    _expect(len(runs), _write(wave_sql.UPDATE_RUNS, rows))
 
 
 def _insert_dead_letters(dead: Sequence[NewDeadLetter]) -> None:
-    if not dead:
-        return
-    _execute(
-        "INSERT INTO automation_deadletter (tenant_id, run_id, step_id, event_id, reason, error, snapshot)"
-        " SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::varchar[], %s::text[], %s::jsonb[])",
-        [(*letter[:6], dumps(letter.snapshot)) for letter in dead],
-    )
+    _write(wave_sql.INSERT_DEAD_LETTERS, [(*letter[:6], dumps(letter.snapshot)) for letter in dead])
 
 
 def _insert_notices(notices: Iterable[NewNotice]) -> list[NewTimer]:
     """Inserts notices in one order everywhere; answers a timer for each that nobody has been told of yet."""
     made: list[NewTimer] = []
     for notice in sorted(notices, key=lambda one: one[:4]):
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "INSERT INTO automation_notice AS n (tenant_id, kind, subject, period, title, text, recipients, cases)"
-                " VALUES (%s, %s, %s, %s, %s, %s, %s, 1)"
-                " ON CONFLICT (tenant_id, kind, subject, period) DO UPDATE SET cases = n.cases + 1 RETURNING n.id, (n.xmax = 0)",
-                [*notice[:6], dumps(list(notice.recipients))],
-            )
-            notice_id, new = cursor.fetchone()
-        if new:
-            made.append(NewTimer(notice.tenant_id, "deliver", None, subject_id=notice_id))
+        row = statements.rows(wave_sql.INSERT_NOTICE, [*notice[:6], dumps(list(notice.recipients))])[0]
+        if row[1]:
+            made.append(NewTimer(notice.tenant_id, "deliver", None, subject_id=row[0]))
     return made
 
 
 def _mark_sent(sent: Sequence[int]) -> None:
     if sent:
-        with connection.cursor() as cursor:
-            cursor.execute("UPDATE automation_notice SET sent_at = clock_timestamp() WHERE id = ANY(%s)", [list(sent)])
+        statements.count("UPDATE automation_notice SET sent_at = clock_timestamp() WHERE id = ANY(%s)", [list(sent)])
 
 
 class StepIds:
@@ -293,15 +216,6 @@ class StepIds:
     def next(self) -> int:
         """An id that nobody else has."""
         if not self._free:
-            with connection.cursor() as cursor:
-                cursor.execute(
-                    "SELECT nextval(pg_get_serial_sequence('automation_stepexecution', 'id')) FROM generate_series(1, %s)",
-                    [self.BLOCK],
-                )
-                self._free = [row[0] for row in reversed(cursor.fetchall())]
+            found = statements.rows(wave_sql.STEP_IDS, [self.BLOCK])
+            self._free = [row[0] for row in reversed(found)]
         return self._free.pop()
-
-
-def moment(value: datetime | None) -> str | None:
-    """A time as traces show it: ISO 8601, or None."""
-    return None if value is None else value.isoformat()

@@ -21,7 +21,9 @@ class Command(BaseCommand):
         parser.add_argument("tenant", help="the slug of the tenant")
         parser.add_argument("name", help="of the event, as rules listen to it")
         parser.add_argument("--record", metavar="MODEL:ID", help="what it is about, such as helpdesk.ticket:12")
-        parser.add_argument("--data", metavar="JSON", default="{}", help="an object that conditions read as event.<name>")
+        parser.add_argument(
+            "--data", metavar="JSON", default="{}", help="an object that conditions read as event.<name>"
+        )
         parser.add_argument("--key", help="the same key twice is one event")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -1,10 +1,11 @@
-"""Runs the workers of one pool: a django-q2 cluster that stops cleanly, leaves no orphans and leaves when it is wedged."""
+"""Runs the workers of one pool: a django-q2 cluster that stops cleanly, and leaves when it dies or is wedged."""
 
 import os
 import signal
 import time
 from typing import Any
 
+import psutil
 import structlog
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, connection, connections
@@ -84,26 +85,16 @@ class Command(BaseCommand):
 
 
 def _leave(why: str) -> None:
-    """Takes the whole group down: whoever supervises this command starts a fresh one."""
+    """Takes the whole group down: whoever supervises this command starts a fresh one.
+
+    The others one by one: killing the group as a whole would take our exit code with it.
+    """
     log.error("alarm", what=why)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     own = os.getpid()
-    for pid in _group(own):
+    for process in psutil.process_iter():
         try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
+            if process.pid != own and os.getpgid(process.pid) == own:
+                process.kill()
+        except (psutil.NoSuchProcess, ProcessLookupError):
             continue
     os._exit(WEDGED_EXIT)
-
-
-def _group(own: int) -> list[int]:
-    """The other processes of this group; killing the group as a whole would take our exit code with it."""
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit() and int(name) != own:
-            try:
-                if os.getpgid(int(name)) == own:
-                    found.append(int(name))
-            except ProcessLookupError:
-                continue
-    return found
