@@ -18,8 +18,7 @@ from automation.engine.lease import Lease
 from automation.engine.ports import LaneTimers
 from automation.engine.threads import ThreadDoor
 from automation.engine.wake import Sweeper, Waker
-from automation.engine.workplace import adopt, cancelled, claim, dismiss, enlist
-from automation.store.claims import Claimed
+from automation.engine.workplace import Claimed, adopt, cancelled, claim, dismiss, enlist
 from tenants.context import every_tenant
 
 log = structlog.get_logger(__name__)

@@ -5,13 +5,13 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass, field
-from datetime import timedelta
 
 import structlog
 from django.db import DatabaseError, connection
 
 from automation.conf import Conf
 from automation.engine.effects import EffectCall
+from automation.store import claims
 
 log = structlog.get_logger(__name__)
 HALF_OPEN_EXIT = 75
@@ -66,10 +66,7 @@ class Lease:
         connection.close()
 
     def _ask(self) -> bool:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT automation_beat(%s, %s)", [self.worker, timedelta(seconds=self.conf.lease)])
-            alive: bool = cursor.fetchone()[0]
-        return alive
+        return claims.beat(self.worker, lease=self.conf.lease)
 
     def _watch(self) -> None:
         """A half-open connection shows no other sign than a beat that doesn't return: then the process leaves."""

@@ -18,7 +18,6 @@ class PrepareDoor:
         self._run = run
         self._current: dict[str, Any] | None = None
         self.kept: dict[str, Any] = {}
-        self.kept: dict[str, Any] = {}
 
     @property
     def tenant_id(self) -> int:

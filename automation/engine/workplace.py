@@ -8,6 +8,8 @@ from automation.store import claims
 from automation.store import runs as store
 from automation.store.claims import Claimed
 
+__all__ = ["Claimed", "adopt", "cancelled", "claim", "dismiss", "enlist"]
+
 
 def enlist(worker: uuid.UUID, *, pool: str, release: str, host: str, lease: float) -> None:
     """Writes the worker's row for this process."""

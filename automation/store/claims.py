@@ -46,6 +46,11 @@ def enlist(worker: uuid.UUID, *, pool: str, release: str, host: str, pid: int, l
     )
 
 
+def beat(worker: uuid.UUID, *, lease: float) -> bool:
+    """Renews the lease for `lease` seconds from now; False: this worker has been declared dead."""
+    return bool(statements.value("SELECT automation_beat(%s, %s)", [worker, timedelta(seconds=lease)]))
+
+
 def dismiss(worker: uuid.UUID) -> None:
     """Deletes the row of a worker that holds nothing any more; with leases left the row stays for the reaper."""
     statements.count(
