@@ -5,6 +5,7 @@ import pkgutil
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from django.core import checks
 from django.db import models as django_models
 from django.utils.module_loading import autodiscover_modules
 
@@ -68,12 +69,26 @@ def automatable(
 
 
 def discover() -> None:
-    """Import all actions, triggers and every installed app's `automations` by name; doing it twice changes nothing."""
+    """Import all actions, triggers and every installed app's `automations` by name; doing it twice changes nothing.
+
+    From then on `manage.py check` says what is wrong with what was registered.
+    """
+    checks.register(check)
     for package_name in _PLUGINS:
         package = importlib.import_module(package_name)
         for module in pkgutil.iter_modules(package.__path__):
             importlib.import_module(f"{package_name}.{module.name}")
     autodiscover_modules("automations")
+
+
+def check(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
+    """An error for every path that names nothing, and for every watched model whose changes would go unseen."""
+    found = [checks.Error(message, obj=name, id="automation.E001") for name, message in problems]
+    for entry in models.values():
+        if entry.watched and not getattr(entry.model, "CAPTURES_CHANGES", False):
+            message = f"{entry.name} is watched but doesn't inherit automation.extend.Watched"
+            found.append(checks.Error(message, obj=entry.model, id="automation.E002"))
+    return list(found)
 
 
 def action(kind: str, version: int) -> Action:

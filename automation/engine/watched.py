@@ -117,6 +117,7 @@ class Watched(TenantOwned):
     triggers wrote. Texts are stored without NUL and lone surrogates, which no database text can hold.
     """
 
+    CAPTURES_CHANGES: ClassVar[bool] = True  # what `manage.py check` asks of every model that rules may watch
     KEPT_BY_DATABASE: ClassVar[frozenset[str]] = frozenset()
 
     objects: ClassVar[WatchedManager[Any]] = WatchedManager()

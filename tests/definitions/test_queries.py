@@ -25,7 +25,7 @@ from automation.core.operators import OPERATORS
 from automation.core.spec import Condition, Group, Leaf
 from automation.definitions.queries import NotAQuery, to_q
 
-NASTY = "aAbBzZßẞſKkKÅåÅİıiIςσΣﬁΏώöÖéÉeé%_\\'\" \t\n\u00a0\u3000\u200b.*^$0123ǅǆǰJ̌ɐⱯ𐐀𐐨ŉΐµμμ"
+NASTY = "aAbBzZßẞſKkKÅåÅİıiIςσΣﬁΏώöÖéÉeé%_\\'\" \t\n\u00a0\u3000\u200b.*^$0123ǅǆǰJ̌ɐⱯ𐐀𐐨ŉΐµμμ"  # noqa: RUF001 - the point of it
 ZONES = [ZoneInfo(name) for name in ("UTC", "Europe/Berlin", "America/New_York", "Pacific/Apia", "Australia/Lord_Howe")]
 NOW = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)
 SMALL = [timedelta(0), timedelta(microseconds=1), timedelta(hours=1), timedelta(days=1), timedelta(days=7)]
@@ -107,7 +107,9 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "date": DAYS,
     "reference": st.integers(1, 3),
 }
-SPANS = st.sampled_from([Span(), Span(days=1), Span(months=1), Span(days=7), Span(days=1, seconds=3600), Span(0, 0, 3600)])
+SPANS = st.sampled_from(
+    [Span(), Span(days=1), Span(months=1), Span(days=7), Span(days=1, seconds=3600), Span(0, 0, 3600)]
+)
 
 
 def wanted(op: str, type_: str) -> st.SearchStrategy[Any]:
@@ -263,7 +265,9 @@ def test_what_only_an_event_can_answer_is_refused_as_a_query(field: str) -> None
 
 @pytest.mark.django_db
 def test_a_choice_is_found_by_its_plain_column_so_that_an_index_serves_it() -> None:
-    condition = Group("g_1", "all", (Leaf("c_1", "kind", "is", "a", "choice"), Leaf("c_2", "count", "gt", Decimal(5), "number")))
+    condition = Group(
+        "g_1", "all", (Leaf("c_1", "kind", "is", "a", "choice"), Leaf("c_2", "count", "gt", Decimal(5), "number"))
+    )
     where = str(Case._base_manager.filter(to_q(condition, CASE, Moment(NOW, ZONES[0]))).query).partition("WHERE")[2]
     assert '"test_case"."kind" = a' in where
     assert '"test_case"."count" > 5' in where
