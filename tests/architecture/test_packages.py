@@ -1,5 +1,6 @@
 """Packages are locked, from no particular place; files of others are named."""
 
+import base64
 import hashlib
 import re
 import tomllib
@@ -46,9 +47,10 @@ def test_the_development_lock_has_the_products_versions():
 
 def test_every_file_of_others_is_as_it_was_published():
     vendored = tomllib.loads((ROOT / "VENDOR.toml").read_text(encoding="utf-8"))
-    for file in vendored.get("file", []):
-        assert {"path", "source", "version", "sha256", "licence"} <= set(file)
-        assert hashlib.sha256((ROOT / file["path"]).read_bytes()).hexdigest() == file["sha256"]
+    for file in vendored["file"]:
+        assert {"path", "source", "version", "sha384", "licence"} <= set(file)
+        digest = hashlib.sha384((ROOT / file["path"]).read_bytes()).digest()
+        assert base64.b64encode(digest).decode() == file["sha384"], file["path"]
 
 
 def test_the_readme_has_the_two_commands_each_on_one_line():
