@@ -92,7 +92,7 @@ def _in_line(timer: TimerRow, zone: ZoneInfo) -> str:
 
 
 def _until(timer: TimerRow, zone: ZoneInfo) -> str:
-    moment = formats.date_format(timer.due_at.astimezone(zone), "DATETIME_FORMAT")
+    moment = formats.date_format(timer.due_at.astimezone(zone), "j M Y, H:i:s")
     if timer.kind == "retry":
         return _("Failed and is tried again at %s.") % moment
     return _("Waits until %s.") % moment

@@ -192,7 +192,7 @@ def rule_off(acme: Place) -> Run:
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (delayed, "Waits until Jan. 2, 2031, 10 a.m."),
+        (delayed, "Waits until 2 Jan 2031, 10:00:00."),
         (backing_off, "Failed and is tried again at"),
         (parked, "Waits for a person"),
         (in_line, "3 steps of this tenant are before it"),
