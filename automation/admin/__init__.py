@@ -1,0 +1,27 @@
+"""The installation's staff look at the engine's rows; what they do goes through the engine's verbs."""
+
+from automation.admin import (
+    connections,
+    dead_letters,
+    events,
+    lanes,
+    notices,
+    pauses,
+    queue,
+    rules,
+    runs,
+    tenants,
+)
+
+__all__ = [
+    "connections",
+    "dead_letters",
+    "events",
+    "lanes",
+    "notices",
+    "pauses",
+    "queue",
+    "rules",
+    "runs",
+    "tenants",
+]

@@ -1,0 +1,109 @@
+"""Connections: staff keep endpoints and secrets for tenants; a secret that was typed is never shown again."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from automation.admin.base import BY_TENANT, CappedPaginator
+from automation.admin.references import NamedByRules
+from automation.engine import connections
+from automation.models import Connection
+from tenants.audited import AuditedAdmin
+
+
+class ConnectionForm(forms.ModelForm[Connection]):
+    """A connection, with a secret that is only ever written, and the revision that was read."""
+
+    kind = forms.ChoiceField(label=_("kind"))
+    endpoint = forms.CharField(label=_("endpoint"), max_length=500, widget=forms.TextInput(attrs={"size": 60}))
+    secret = forms.CharField(
+        label=_("secret"),
+        required=False,
+        max_length=4000,
+        widget=forms.PasswordInput(render_value=False, attrs={"autocomplete": "new-password", "size": 60}),
+        help_text=_("Never shown again. Leave it empty to keep the present one."),
+    )
+    remove_secret = forms.BooleanField(label=_("remove the secret"), required=False)
+    revision = forms.IntegerField(widget=forms.HiddenInput, required=False)
+
+    class Meta:
+        model = Connection
+        fields = ("tenant", "name", "kind", "endpoint", "settings", "revision")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        kind = self.fields.get("kind")
+        if isinstance(kind, forms.ChoiceField):
+            kind.choices = [(one, one) for one in connections.kinds()]
+
+    def clean_endpoint(self) -> str:
+        """Refuse what rules may not call."""
+        endpoint: str = self.cleaned_data["endpoint"]
+        problem = connections.endpoint_problem(endpoint)
+        if problem is not None:
+            raise ValidationError(problem)
+        return endpoint
+
+    def clean_settings(self) -> dict[str, Any]:
+        """Settings are names with values."""
+        settings = self.cleaned_data["settings"]
+        if not isinstance(settings, dict):
+            raise ValidationError(_('Settings are a JSON object, such as {"from": "+4930123456"}.'))
+        return settings
+
+    def clean(self) -> dict[str, Any] | None:
+        """Refuse a form that was filled on an older revision, saying what has changed since."""
+        values = super().clean() or self.cleaned_data
+        if self.instance.pk is not None:
+            changed = connections.moved_on(self.instance.pk, base_revision=values.get("revision"), wanted=values)
+            if changed is not None:
+                raise ValidationError(changed)
+        return values
+
+
+@admin.register(Connection)
+class ConnectionAdmin(NamedByRules, AuditedAdmin):
+    """Name and kind are chosen once: rules know a connection by them."""
+
+    form = ConnectionForm
+    audit_hidden = ("secret",)
+    named_as, named_by = "connections", "name"
+    paginator = CappedPaginator
+    show_full_result_count = False
+    list_per_page = 50
+    list_display = ("name", "tenant", "kind", "endpoint", "has_secret", "revision", "changed_at")
+    list_filter = (BY_TENANT,)
+    list_select_related = ("tenant",)
+    ordering = ("tenant_id", "name")
+    search_fields = ("name",)
+    autocomplete_fields = ("tenant",)
+    fields = ("tenant", "name", "kind", "endpoint", "settings", "has_secret", "secret", "remove_secret", "revision")
+    readonly_fields = ("has_secret",)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        """Add what is chosen once."""
+        fields = super().get_readonly_fields(request, obj)
+        return [*fields, "name", "kind"] if obj is not None else fields
+
+    @admin.display(boolean=True, description=_("has a secret"))
+    def has_secret(self, connection: Connection) -> bool:
+        """Whether there is one; never which."""
+        return bool(connection.secret_encrypted)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool) -> None:
+        """Save against the revision that was read; an empty secret keeps the present one."""
+        values = form.cleaned_data
+        secret = "" if values.get("remove_secret") else values.get("secret") or None
+        connections.save(obj, base_revision=values["revision"] if change else None, secret=secret)
+        names = [name for name in form.changed_data if name != "revision"]
+        before = self.shown(form.initial, names) if change else None
+        self.note("changed" if change else "added", obj, before=before, after=self.shown(values, names))
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        """Delete, and switch off the rules that name it."""
+        self.note("deleted", obj, before={"name": obj.name, "kind": obj.kind})
+        self.say_off(request, connections.delete(obj))

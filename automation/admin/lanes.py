@@ -1,0 +1,145 @@
+"""The hot tables: lanes with their share, limits, timers and workers."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from automation.admin.base import BY_TENANT, CappedPaginator, ReadOnlyAdmin, by_number, by_word
+from automation.core.states import TIMER_KINDS, TIMER_STATES
+from automation.engine import limits
+from automation.engine.operate import Refused
+from automation.models import Lane, Limits, Timer, Worker
+from tenants.audited import AuditedAdmin
+
+
+class OfTenantAdmin(AuditedAdmin):
+    """A row that a tenant has once: made with it, changed here, never added or deleted."""
+
+    paginator = CappedPaginator
+    show_full_result_count = False
+    list_per_page = 50
+    ordering = ("tenant_id",)
+    list_select_related = ("tenant",)
+    search_fields = ("tenant__name", "tenant__slug")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Nobody: it comes with the tenant."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Nobody: without it the tenant's events would never be matched."""
+        return False
+
+
+class LaneForm(forms.ModelForm[Lane]):
+    """The share: which pool's workers, how many steps at a time, and the weight beside other tenants."""
+
+    max_running = forms.IntegerField(
+        min_value=0, max_value=1000, help_text=_("Steps that may run at a time. 0 starts nothing; what runs goes on.")
+    )
+    weight = forms.IntegerField(min_value=1, max_value=100_000, help_text=_("100 is usual; 200 gets twice as much."))
+
+    class Meta:
+        model = Lane
+        fields = ("pool", "max_running", "weight")
+
+
+@admin.register(Lane)
+class LaneAdmin(OfTenantAdmin):
+    """Pool, cap and weight may be changed; everything else is the engine's."""
+
+    form = LaneForm
+    list_display = ("tenant", "pool", "running", "max_running", "weight", "runnable", "paused", "hold_new", "wake_at")
+    list_filter = (BY_TENANT, "paused", "hold_new")
+    fields = (
+        *("tenant", "pool", "max_running", "weight"),
+        *("running", "runnable", "paused", "hold_new", "due_hint", "wake_at", "stride_pass", "rules_version"),
+    )
+    readonly_fields = (
+        *("tenant", "running", "runnable", "paused", "hold_new"),
+        *("due_hint", "wake_at", "stride_pass", "rules_version"),
+    )
+
+    def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool) -> None:
+        """Write the share alone: workers change the rest of the row all the time."""
+        limits.set_share(obj.tenant_id, pool=obj.pool, max_running=obj.max_running, weight=obj.weight)
+        before, after = self.shown(form.initial, form.changed_data), self.shown(form.cleaned_data, form.changed_data)
+        self.note("changed", obj, before=before, after=after)
+
+
+class LimitsForm(forms.ModelForm[Limits]):
+    """The limits, with the revision that they were read at."""
+
+    revision = forms.IntegerField(widget=forms.HiddenInput)
+
+    class Meta:
+        model = Limits
+        fields = ("max_depth", "events_kept", "rules", "retention_days", "revision")
+
+    def clean_revision(self) -> int:
+        """Refuse a form that was filled on an older revision."""
+        base: int = self.cleaned_data["revision"]
+        if Limits.objects.filter(pk=self.instance.pk).exclude(revision=base).exists():
+            raise ValidationError(_("Someone else has changed these limits meanwhile: load the page again."))
+        return base
+
+
+@admin.register(Limits)
+class LimitsAdmin(OfTenantAdmin):
+    """What a tenant may use."""
+
+    form = LimitsForm
+    list_display = ("tenant", "max_depth", "events_kept", "rules", "retention_days", "revision")
+    list_filter = (BY_TENANT,)
+    fields = ("tenant", "max_depth", "events_kept", "rules", "retention_days", "revision")
+    readonly_fields = ("tenant",)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool) -> None:
+        """Save against the revision that was read."""
+        try:
+            limits.save_limits(obj, base_revision=form.cleaned_data["revision"])
+        except Refused as refusal:
+            self.message_user(request, str(refusal), "error")
+            return
+        before, after = self.shown(form.initial, form.changed_data), self.shown(form.cleaned_data, form.changed_data)
+        self.note("changed", obj, before=before, after=after)
+
+
+@admin.register(Timer)
+class TimerAdmin(ReadOnlyAdmin):
+    """What is to wake up, and who is on it."""
+
+    list_display = (
+        "id",
+        "tenant",
+        "kind",
+        "state",
+        "due_at",
+        "run_id",
+        "step_id",
+        "deliveries",
+        "lost",
+        "worker_id",
+        "deadline_at",
+    )
+    list_filter = (
+        BY_TENANT,
+        by_word("state", _("state"), TIMER_STATES),
+        by_word("kind", _("kind"), TIMER_KINDS),
+        by_number("step_id", _("step (number)")),
+    )
+    list_select_related = ("tenant",)
+
+
+@admin.register(Worker)
+class WorkerAdmin(ReadOnlyAdmin):
+    """The pumps that are alive."""
+
+    list_display = ("id", "pool", "host", "pid", "release", "started_at", "beat_at", "expires_at")
+    ordering = ("pool", "started_at", "id")
+    found_by = ("pid",)
+    search_fields = ("pid",)

@@ -1,0 +1,85 @@
+"""Rules and their versions: written on the tenants' pages, switched and paused here."""
+
+from functools import partial
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
+
+from automation.admin.base import BY_TENANT, ReadOnlyAdmin, act, by_number, pretty, rows_link
+from automation.engine import rules
+from automation.engine.operate import pause
+from automation.models import Rule, RuleVersion, Run
+
+BY_STAFF = "by staff"
+
+
+@admin.register(Rule)
+class RuleAdmin(ReadOnlyAdmin):
+    """Found by its number, or by its tenant."""
+
+    heavy = ("published__definition",)
+    list_display = ("id", "tenant", "position", "name", "on", "off_mode", "published", "owner", "deleted_at")
+    list_filter = (BY_TENANT,)
+    list_select_related = ("tenant", "published", "owner")
+    readonly_fields = ("rows", "live", "draft_text")
+    actions = ("switch_on", "switch_off", "hold", "go_on")
+
+    @admin.action(description=_("Switch on"), permissions=["operate"])
+    def switch_on(self, request: HttpRequest, rows: QuerySet[Rule]) -> None:
+        """Their published versions run; held runs go on."""
+        act(request, rows, rules.switch_on, done=str(_("%d rules are on.")))
+
+    @admin.action(description=_("Switch off, and hold what waits"), permissions=["operate"])
+    def switch_off(self, request: HttpRequest, rows: QuerySet[Rule]) -> None:
+        """New events don't start them; waiting runs are held."""
+        act(request, rows, rules.switch_off, done=str(_("%d rules are off.")))
+
+    @admin.action(description=_("Pause: events are kept as runs that wait"), permissions=["operate"])
+    def hold(self, request: HttpRequest, rows: QuerySet[Rule]) -> None:
+        """They still get their runs, which wait."""
+        act(request, rows, partial(pause.pause_rule, reason=BY_STAFF), done=str(_("%d rules are paused.")))
+
+    @admin.action(description=_("Resume"), permissions=["operate"])
+    def go_on(self, request: HttpRequest, rows: QuerySet[Rule]) -> None:
+        """Their pauses end, and held runs go on."""
+        act(request, rows, pause.resume_rule, done=str(_("%d rules run again.")))
+
+    @admin.display(description=_("rows"))
+    def rows(self, rule: Rule) -> SafeString:
+        """Where to find its versions and runs."""
+        links = (
+            rows_link(RuleVersion, str(_("Versions")), rule__id__exact=rule.pk),
+            rows_link(Run, str(_("Runs")), rule__id__exact=rule.pk, tenant__id__exact=rule.tenant_id),
+        )
+        return format_html_join(" · ", "{}", ((link,) for link in links))
+
+    @admin.display(description=_("live definition"))
+    def live(self, rule: Rule) -> SafeString | str:
+        """What runs now."""
+        return pretty(rule.published.definition) if rule.published else str(_("none"))
+
+    @admin.display(description=_("draft"))
+    def draft_text(self, rule: Rule) -> SafeString | str:
+        """What is being edited."""
+        return pretty(rule.draft.definition) if hasattr(rule, "draft") else str(_("none"))
+
+
+@admin.register(RuleVersion)
+class RuleVersionAdmin(ReadOnlyAdmin):
+    """Immutable; found by its number, or by its rule."""
+
+    heavy = ("definition",)
+    list_display = ("id", "tenant", "rule", "number", "note", "published_by", "created_at")
+    list_filter = (BY_TENANT, by_number("rule__id__exact", _("rule (number)")))
+    list_select_related = ("tenant", "rule", "published_by")
+    exclude = ("definition",)
+    readonly_fields = ("text",)
+
+    @admin.display(description=_("definition"))
+    def text(self, version: RuleVersion) -> SafeString:
+        """As it was published."""
+        return pretty(version.definition)

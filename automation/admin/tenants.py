@@ -1,0 +1,146 @@
+"""The tenants' page with the automation panel and the pause switch; groups and members followed by the rules."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from automation.admin.base import rows_link
+from automation.admin.references import ReferencedAdmin
+from automation.engine.operate import Refused, pause
+from automation.models import Connection, DeadLetter, Event, Lane, Limits, Notice, Pause, Rule, Run, Timer
+from tenants.admin import GroupAdmin, MembershipAdmin, TenantAdmin
+from tenants.context import acting_for
+from tenants.models import Group, Membership, Tenant
+
+LISTS = (Rule, Run, DeadLetter, Event, Timer, Connection, Pause, Notice, Lane, Limits)
+REASON = 400
+
+
+class PauseForm(forms.Form):
+    """How much stops, why, and optionally when it goes on by itself."""
+
+    level = forms.ChoiceField(
+        label=_("Level"),
+        choices=[
+            ("hold", _("Hold: no new runs, and running ones stop at their next step")),
+            ("new", _("New runs only: running ones go on")),
+            ("cancel", _("Everything, and cancel what runs or waits")),
+        ],
+    )
+    reason = forms.CharField(label=_("Reason"), max_length=REASON, widget=forms.TextInput(attrs={"size": 60}))
+    until = forms.DateTimeField(label=_("Resume by itself at (UTC)"), required=False)
+
+
+class TenantAutomationAdmin(TenantAdmin):
+    """A tenant as staff see it, with how its automation stands."""
+
+    change_form_template = "admin/automation/tenant.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        """The pages of the switch, before the admin's own."""
+        wrap = self.admin_site.admin_view
+        return [
+            path("<path:object_id>/pause/", wrap(self.pause_view), name="tenants_tenant_pause"),
+            path("<path:object_id>/resume/", wrap(self.resume_view), name="tenants_tenant_resume"),
+            *super().get_urls(),
+        ]
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The page of a tenant with its panel."""
+        tenant = self.get_object(request, object_id)
+        panel = self.panel(tenant) if tenant is not None else {}
+        return super().change_view(request, object_id, form_url, {**(extra_context or {}), **panel})
+
+    def panel(self, tenant: Tenant) -> dict[str, Any]:
+        """How its automation stands, and where its rows are."""
+        with acting_for(tenant.pk):
+            status = pause.status()
+        links = [
+            rows_link(model, str(model._meta.verbose_name_plural).capitalize(), tenant__id__exact=tenant.pk)
+            for model in LISTS
+        ]
+        return {"automation": status, "automation_links": links}
+
+    def pause_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Says what a pause concerns, asks how much, and pauses."""
+        tenant = self._tenant(request, object_id)
+        form = PauseForm(request.POST or None)
+        if request.method == "POST" and form.is_valid():
+            try:
+                with acting_for(tenant.pk):
+                    pause.pause(**form.cleaned_data)
+            except Refused as refusal:
+                form.add_error("until", str(refusal))
+            else:
+                messages.success(request, _("The automations of %s are being paused.") % tenant)
+                return self._back(tenant)
+        with acting_for(tenant.pk):
+            shown = {"form": form, "concerned": pause.concerned(), "status": pause.status()}
+        return self._page(request, "admin/automation/pause.html", tenant, title=_("Pause the automations"), **shown)
+
+    def resume_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Says what was held, and resumes."""
+        tenant = self._tenant(request, object_id)
+        with acting_for(tenant.pk):
+            if request.method == "POST":
+                pause.resume()
+                messages.success(request, _("The automations of %s run again.") % tenant)
+                return self._back(tenant)
+            status = pause.status()
+        title = _("Resume the automations")
+        return self._page(request, "admin/automation/resume.html", tenant, title=title, status=status)
+
+    def _tenant(self, request: HttpRequest, object_id: str) -> Tenant:
+        tenant: Tenant | None = self.get_object(request, object_id)
+        if tenant is None:
+            raise Http404
+        if not self.has_change_permission(request, tenant):
+            raise PermissionDenied
+        return tenant
+
+    def _page(self, request: HttpRequest, template: str, tenant: Tenant, **shown: Any) -> HttpResponse:
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "original": tenant,
+            "now": timezone.now(),
+            **shown,
+        }
+        return TemplateResponse(request, template, context)
+
+    def _back(self, tenant: Tenant) -> HttpResponse:
+        return HttpResponseRedirect(reverse("admin:tenants_tenant_change", args=[tenant.pk]))
+
+
+class GroupAutomationAdmin(ReferencedAdmin, GroupAdmin):
+    """A group that rules may name."""
+
+    named_as, named_by = "groups", "name"
+
+
+class MembershipAutomationAdmin(ReferencedAdmin, MembershipAdmin):
+    """A member whom rules may name."""
+
+    named_as, named_by = "members", "pk"
+
+
+for model, page in (
+    (Tenant, TenantAutomationAdmin),
+    (Group, GroupAutomationAdmin),
+    (Membership, MembershipAutomationAdmin),
+):
+    admin.site.unregister(model)
+    admin.site.register(model, page)

@@ -1,0 +1,24 @@
+"""Gives a tenant its share of the workers and its limits; the workers learn of them at their next claim."""
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from automation.engine.operate import Refused
+from automation.models import Limits
+from automation.store import lanes, pauses
+
+
+def set_share(tenant_id: int, *, pool: str, max_running: int, weight: int) -> None:
+    """Sets the lane's pool, how many steps may run at a time, and its weight. A lowered cap stops nothing that runs."""
+    lanes.set_share(tenant_id, pool=pool, max_running=max_running, weight=weight)
+
+
+def save_limits(limits: Limits, *, base_revision: int) -> None:
+    """Saves a tenant's limits as they were changed from that revision; `Refused` when they have moved on since."""
+    with transaction.atomic():
+        present = Limits.objects.select_for_update(no_key=True).get(pk=limits.pk)
+        if present.revision != base_revision:
+            raise Refused(_("Someone else has changed these limits meanwhile: load the page again."))
+        limits.revision = base_revision + 1
+        limits.save()
+        pauses.bump_rules(limits.tenant_id)
