@@ -97,7 +97,7 @@ class ReadOnlyAdmin(admin.ModelAdmin[Any]):
     list_per_page = 50
     list_max_show_all = 0
     sortable_by = ()
-    ordering: Sequence[str] = ("-id",)
+    ordering = ("-id",)
     search_fields = ("id",)
     search_help_text = gettext_lazy("A number. Lists count to 1,000: narrow them by tenant.")
 

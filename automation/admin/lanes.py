@@ -140,6 +140,6 @@ class WorkerAdmin(ReadOnlyAdmin):
     """The pumps that are alive."""
 
     list_display = ("id", "pool", "host", "pid", "release", "started_at", "beat_at", "expires_at")
-    ordering = ("pool", "started_at", "id")
+    ordering = ("pool",)
     found_by = ("pid",)
     search_fields = ("pid",)
