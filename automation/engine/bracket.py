@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from django.db import models, transaction
 
@@ -12,6 +13,9 @@ from automation.engine.links import Link
 from automation.engine.reading import reader_of
 
 Ids = Iterable[int | None]
+
+# The records that a deletion under way takes with it: what their parts lose by it isn't captured apart.
+_going: ContextVar[frozenset[tuple[str, int]]] = ContextVar("automation_going", default=frozenset())
 
 
 class Bracket:
@@ -28,7 +32,8 @@ class Bracket:
         that may be deleted, whose last snapshot is read now or never.
         """
         _entry, known, readings = self._of(link.entry)
-        new = sorted({pk for pk in ids if pk is not None} - known)
+        going = {pk for name, pk in _going.get() if name == link.entry.name}
+        new = sorted({pk for pk in ids if pk is not None} - known - going)
         if not new:
             return
         reader = reader_of(link.entry)
@@ -42,6 +47,17 @@ class Bracket:
         """Name records that the write made."""
         for link in links:
             self._of(link.entry)[1].update(ids)
+
+    @contextmanager
+    def as_one_deletion(self, links: Iterable[Link]) -> Iterator[None]:
+        """What is done inside to the records that were named through these links is a part of their own deletion."""
+        names = {link.entry.name for link in links if not link.is_part}
+        gone = {(name, pk) for name in names if name in self._touched for pk in self._touched[name][1]}
+        token = _going.set(_going.get() | gone)
+        try:
+            yield
+        finally:
+            _going.reset(token)
 
     def record(self) -> None:
         """Capture the difference. Called after the write."""

@@ -12,6 +12,7 @@ from automation.catalog.action import Outcome
 from automation.conf import Conf, load
 from automation.engine.cycle import Cycle
 from automation.engine.effects import EffectCall, Finished
+from automation.store import timers
 from automation.store.claims import Claimed, Settlement
 from automation.store.timers import NewTimer
 from automation.store.waves import Stale
@@ -45,6 +46,14 @@ class HeapTimers:
         """Makes sure that the tenant has a match timer."""
         if tenant_id not in self._match:
             self._match[tenant_id] = self._add(NewTimer(tenant_id, "match", None))
+
+    def adopt(self, tenant_id: int) -> None:
+        """Takes over what verbs of people have written to the database."""
+        for timer in timers.take_over(tenant_id):
+            if timer.kind == "match":
+                self.arm(tenant_id)
+            else:
+                self._add(timer)
 
     def next(self) -> Claimed | None:
         """Takes the timer that is due first, moving the clock to it; None when none is left."""

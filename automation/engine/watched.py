@@ -193,12 +193,17 @@ class CapturingCollector(Collector):
     def delete(self) -> tuple[int, dict[str, int]]:
         """Delete all that was collected. What isn't loaded is captured by the queryset that deletes or updates it."""
         loaded = {model: [row.pk for row in rows] for model, rows in self.data.items() if issubclass(model, Watched)}
+        links = [(model, link) for model in loaded for link in links_of(model)]
         with bracket(self.using) as touched:
-            for model, ids in loaded.items():
-                rows = model._every.using(self.using).filter(pk__in=ids)
-                for link in links_of(model):
-                    touched.before(link, linked_ids(link, rows) if link.is_part else ids, whole=True)
-            return super().delete()
+            for model, link in links:
+                if not link.is_part:
+                    touched.before(link, loaded[model], whole=True)
+            with touched.as_one_deletion(link for _model, link in links):
+                for model, link in links:
+                    if link.is_part:
+                        rows = model._every.using(self.using).filter(pk__in=loaded[model])
+                        touched.before(link, linked_ids(link, rows), whole=True)
+                return super().delete()
 
 
 def clean_texts(row: models.Model) -> None:

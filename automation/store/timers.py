@@ -107,3 +107,13 @@ def hurry(tenant_id: int, run_ids: Sequence[int]) -> int:
     )
     _tell(sorted({lane_id: (lane_id, due_at) for lane_id, due_at in lanes}.values()))
     return len(lanes)
+
+
+def take_over(tenant_id: int) -> list[NewTimer]:
+    """Takes a tenant's pending timers out of the database, for the runner that has its own; due ones are due now."""
+    found = statements.rows(
+        "DELETE FROM automation_timer WHERE tenant_id = %s AND state = 'pending' RETURNING tenant_id, kind,"
+        " CASE WHEN due_at > automation_now() THEN due_at END, run_id, step_id, subject_id",
+        [tenant_id],
+    )
+    return [NewTimer(*row) for row in found]

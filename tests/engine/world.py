@@ -132,6 +132,11 @@ class World:
         """Does what can be done at this moment, without waiting for what is put off."""
         self.pass_time(timedelta(0))
 
+    def adopt_timers(self) -> None:
+        """Takes over the timers that verbs have written to the database, and forgets those that they deleted."""
+        with every_tenant():
+            self.runner.timers.adopt(self.tenant.pk)
+
     def pass_time(self, span: Any) -> None:
         """Lets time go by."""
         with every_tenant():
