@@ -9,6 +9,9 @@ from automation.conf import Conf
 
 # They switch a protection off, or reach the machine itself: for the demo, the lab, the bench and tests.
 NEVER_IN_A_DEPLOYMENT = frozenset({"allow_loopback", "loop_guard", "loop_stop", "idempotency_keys", "time_scale"})
+# They switch the engine's own protections off, which nobody does by accident: only beside one of these variables.
+EXPERIMENTS = frozenset({"loop_guard", "loop_stop", "idempotency_keys"})
+EXPERIMENTING = ("AUTOMATION_LAB", "AUTOMATION_TESTS")
 
 
 def engine_settings(env: Env, *, deployed: bool) -> dict[str, Any]:
@@ -23,5 +26,7 @@ def engine_settings(env: Env, *, deployed: bool) -> dict[str, Any]:
             continue
         if deployed and field.name in NEVER_IN_A_DEPLOYMENT:
             raise ValueError(f"{name} is for the demo, the lab and tests, not for a deployment.")
+        if field.name in EXPERIMENTS and not any(env.bool(one, False) for one in EXPERIMENTING):
+            raise ValueError(f"{name} is for the lab and tests, which set {' or '.join(EXPERIMENTING)} beside it.")
         found[name] = env.get_value(name, cast=type(field.default))
     return found

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -188,13 +188,6 @@ class ProcessTree:
 
     def _ask(self, number: int, _frame: FrameType | None) -> None:
         self.asked.append(number)
-
-
-@contextlib.contextmanager
-def process_tree(say: Callable[[str, str], None], environment: Mapping[str, str] | None = None) -> Iterator[ProcessTree]:
-    """A tree that is ended at the end of the block."""
-    with ProcessTree(say, environment) as tree:
-        yield tree
 
 
 def _end_now(part: Part) -> None:

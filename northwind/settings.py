@@ -148,14 +148,15 @@ configure()
 # --- Workers ----------------------------------------------------------------------------------------------------------
 
 WORKERS = env.int("WORKERS", 2)
+# Pools beside the shared one, each for a tenant that automates heavily: a cluster run with Q_CLUSTER_NAME=<name>.
+POOLS = env.list("POOLS", default=["whale"])
+SIZE = {"workers": WORKERS, "queue_limit": WORKERS, "timeout": 660, "retry": 2019, "scheduler": False}
 Q_CLUSTER = {
     "name": "northwind",
     "orm": "default",
-    "workers": WORKERS,
-    "queue_limit": WORKERS,
+    **SIZE,
+    "ALT_CLUSTERS": {name: SIZE for name in POOLS},
     "bulk": 1,
-    "timeout": 660,
-    "retry": 2019,
     "max_attempts": 1,
     "ack_failures": True,
     "save_limit": -1,
@@ -165,6 +166,5 @@ Q_CLUSTER = {
     "recycle": 1000,
     "max_rss": 300_000,
     "cache": "qstats",
-    "scheduler": False,
 }
 vars().update(engine_settings(env, deployed=HTTPS))

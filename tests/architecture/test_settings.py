@@ -50,11 +50,17 @@ def test_a_deployment_can_not_switch_a_protection_off(name):
 
 def test_the_engines_settings_come_from_the_environment_with_their_types():
     code = "from automation.conf import load; c = load(); print(c.threads, c.lease, c.loop_guard)"
-    done = manage(
-        "shell", "-v", "0", "-c", code, AUTOMATION_THREADS="3", AUTOMATION_LEASE="90", AUTOMATION_LOOP_GUARD="off"
-    )
+    experiment = {"AUTOMATION_LOOP_GUARD": "off", "AUTOMATION_TESTS": "1"}
+    done = manage("shell", "-v", "0", "-c", code, AUTOMATION_THREADS="3", AUTOMATION_LEASE="90", **experiment)
     assert done.stdout.split() == ["3", "90.0", "False"]
     assert manage("check", AUTOMATION_THREADS="many").returncode != 0
+
+
+def test_only_the_lab_and_tests_switch_a_protection_off():
+    done = manage("check", AUTOMATION_IDEMPOTENCY_KEYS="off")
+    assert done.returncode != 0
+    assert "AUTOMATION_IDEMPOTENCY_KEYS is for the lab and tests" in done.stderr
+    assert manage("check", AUTOMATION_IDEMPOTENCY_KEYS="off", AUTOMATION_LAB="1").returncode == 0
 
 
 def test_the_logs_are_one_json_object_a_line_where_that_is_wanted():

@@ -40,7 +40,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Runs until Ctrl-C, SIGTERM or SIGHUP; exit code 1 when a part ends by itself."""
         if settings.SECURE_SSL_REDIRECT:
-            raise CommandError("The demo makes logins with a password that everybody knows: it doesn't run with HTTPS set.")
+            raise CommandError(
+                "The demo makes logins with a password that everybody knows: it doesn't run with HTTPS set."
+            )
         try:
             with ProcessTree(self._say) as tree:
                 tree.environment |= self._environment(real_time=options["real_time"])
@@ -95,7 +97,7 @@ class Command(BaseCommand):
     def _web(self, tree: ProcessTree, wanted: int) -> str:
         port = free_port(wanted)
         command = [sys.executable, "-m", "gunicorn", "northwind.wsgi", "--worker-class", "gthread", "--workers", "2"]
-        command += ["--threads", "8", "--timeout", "30", "--bind", f"{HOST}:{port}"]
+        command += ["--threads", "8", "--timeout", "30", "--bind", f"{HOST}:{port}", "--no-control-socket"]
         part = tree.start("web", command, environment={"DB_POOL": "1"})
         tree.wait_for(part, lambda line: "Listening at" in line)
         address = web_address(port)
@@ -122,15 +124,20 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     def _say(self, name: str, line: str) -> None:
-        if not line.startswith('{"port"'):
+        if not line.startswith('{"port"') and not _is_chatter(line):
             self._tell(f"{name:<{WIDEST}}| {line}")
+
+
+def _is_chatter(line: str) -> bool:
+    """What the task queue says about its own processes."""
+    return line.endswith("[django-q]") and "[info " in line
 
 
 def _answers(address: str) -> bool:
     """Whether a page is answered well; an answer that is wrong is a PartDiedError, for waiting won't mend it."""
     try:
         with urllib.request.urlopen(address, timeout=10) as answer:  # noqa: S310 an address of this machine
-            return int(answer.status) == 200  # noqa: PLR2004
+            return int(answer.status) == 200
     except urllib.error.HTTPError as error:
         raise PartDiedError(f"web answered {address} with {error.code}") from error
     except OSError:
