@@ -51,17 +51,17 @@ class DeadLetterAdmin(ReadOnlyAdmin):
     @admin.action(description=_("Retry: the runs go on at their dead steps"), permissions=["operate"])
     def retry(self, request: HttpRequest, rows: QuerySet[DeadLetter]) -> None:
         """Under the same keys: a receiver that has seen one takes it for the same."""
-        act(request, rows, dead_letters.retry, done=str(_("%d are tried again.")))
+        act(request, rows, dead_letters.retry, done=str(_("Tried again: %d.")))
 
     @admin.action(description=_("Send again as new: receivers take it for another effect"), permissions=["operate"])
     def retry_as_new(self, request: HttpRequest, rows: QuerySet[DeadLetter]) -> None:
         """Under new keys."""
-        act(request, rows, partial(dead_letters.retry, as_new=True), done=str(_("%d are sent again as new.")))
+        act(request, rows, partial(dead_letters.retry, as_new=True), done=str(_("Sent again as new: %d.")))
 
     @admin.action(description=_("Give up: the runs stay failed"), permissions=["operate"])
     def discard(self, request: HttpRequest, rows: QuerySet[DeadLetter]) -> None:
         """Nothing is tried again."""
-        act(request, rows, dead_letters.discard, done=str(_("%d are given up.")))
+        act(request, rows, dead_letters.discard, done=str(_("Given up: %d.")))
 
     @admin.display(description=_("context"))
     def context(self, letter: DeadLetter) -> SafeString:

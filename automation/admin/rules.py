@@ -31,22 +31,22 @@ class RuleAdmin(ReadOnlyAdmin):
     @admin.action(description=_("Switch on"), permissions=["operate"])
     def switch_on(self, request: HttpRequest, rows: QuerySet[Rule]) -> None:
         """Their published versions run; held runs go on."""
-        act(request, rows, rules.switch_on, done=str(_("%d rules are on.")))
+        act(request, rows, rules.switch_on, done=str(_("Rules switched on: %d.")))
 
     @admin.action(description=_("Switch off, and hold what waits"), permissions=["operate"])
     def switch_off(self, request: HttpRequest, rows: QuerySet[Rule]) -> None:
         """New events don't start them; waiting runs are held."""
-        act(request, rows, rules.switch_off, done=str(_("%d rules are off.")))
+        act(request, rows, rules.switch_off, done=str(_("Rules switched off: %d.")))
 
     @admin.action(description=_("Pause: events are kept as runs that wait"), permissions=["operate"])
     def hold(self, request: HttpRequest, rows: QuerySet[Rule]) -> None:
         """They still get their runs, which wait."""
-        act(request, rows, partial(pause.pause_rule, reason=BY_STAFF), done=str(_("%d rules are paused.")))
+        act(request, rows, partial(pause.pause_rule, reason=BY_STAFF), done=str(_("Rules paused: %d.")))
 
     @admin.action(description=_("Resume"), permissions=["operate"])
     def go_on(self, request: HttpRequest, rows: QuerySet[Rule]) -> None:
         """Their pauses end, and held runs go on."""
-        act(request, rows, pause.resume_rule, done=str(_("%d rules run again.")))
+        act(request, rows, pause.resume_rule, done=str(_("Rules resumed: %d.")))
 
     @admin.display(description=_("rows"))
     def rows(self, rule: Rule) -> SafeString:

@@ -34,7 +34,7 @@ class RunAdmin(ReadOnlyAdmin):
     @admin.action(description=_("Cancel the chosen runs"), permissions=["operate"])
     def cancel(self, request: HttpRequest, rows: QuerySet[Run]) -> None:
         """Ends them, or asks the workers that are on them to."""
-        act(request, rows, runs.cancel, done=str(_("%d runs are cancelled.")))
+        act(request, rows, runs.cancel, done=str(_("Runs cancelled: %d.")))
 
     @admin.display(description=_("what happened"))
     def explained(self, run: Run) -> SafeString:

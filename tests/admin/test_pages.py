@@ -159,7 +159,7 @@ class TestActions:
 
         page = self.act(staff, "run", "cancel", free.pk, busy.pk, ended.pk).content.decode()
 
-        assert "2 runs are cancelled." in page
+        assert "Runs cancelled: 2." in page
         assert "ended already" in page
         with every_tenant():
             assert Run.objects.get(pk=free.pk).state == "cancelled"

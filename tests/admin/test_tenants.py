@@ -35,14 +35,14 @@ def url(acme: Place, page: str) -> str:
 def test_the_page_of_a_tenant_shows_how_its_automation_stands(staff: Client, acme: Place) -> None:
     page = staff.get(url(acme, "change")).content.decode()
 
-    assert "1 live runs, 1 steps due" in page
+    assert "live runs: 1 · steps due: 1" in page
     assert url(acme, "pause") in page
     assert f"/admin/automation/run/?tenant__id__exact={acme.tenant.pk}" in page
 
 
 def test_pausing_says_what_it_concerns_and_then_does_it(staff: Client, acme: Place) -> None:
     page = staff.get(url(acme, "pause")).content.decode()
-    assert "concerns 1 live runs" in page
+    assert "This concerns: live runs 1" in page
     with every_tenant():
         assert not Pause.objects.exists()
 
@@ -101,7 +101,7 @@ def test_what_makes_no_sense_is_said_and_nothing_is_paused(staff: Client, acme: 
 def test_resuming_asks_first(staff: Client, acme: Place) -> None:
     staff.post(url(acme, "pause"), {"level": "hold", "reason": "x"})
     page = staff.get(url(acme, "resume")).content.decode()
-    assert "1 runs are held; 1 steps are due" in page
+    assert "runs held: 1 · steps due: 1" in page
     assert Pause.objects.filter(ended_at=None).exists()
 
     staff.post(url(acme, "resume"))

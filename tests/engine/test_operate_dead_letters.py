@@ -1,8 +1,10 @@
 """A person retries what failed for good, or gives it up."""
 
+import threading
 from collections.abc import Iterator
 
 import pytest
+from django.db import connection
 from operating import Place, make_dead_run, make_event, make_live_run, make_rule, make_step, make_timer
 from operating import place as new_place
 
@@ -204,3 +206,34 @@ def test_a_live_run_of_the_rule_is_left_alone(acme: Place) -> None:
     retry(letter.pk)
 
     assert Timer.objects.filter(run_id=live.pk).count() == 1
+
+
+@pytest.mark.case("R05")
+@pytest.mark.django_db(transaction=True)
+def test_two_people_who_retry_at_one_moment_retry_once() -> None:
+    acme = new_place()
+    with acting_for(acme.tenant.pk):
+        letter = make_dead_run(make_rule(acme.tenant))
+    meet = threading.Barrier(4)
+    errors: list[Exception] = []
+
+    def press() -> None:
+        try:
+            with acting_for(acme.tenant.pk, acme.actor):
+                meet.wait()
+                retry(letter.pk)
+        except Exception as error:
+            errors.append(error)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=press) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert errors == []
+    assert Timer.objects.filter(run_id=letter.run_id).count() == 1
+    with acting_for(acme.tenant.pk):
+        assert AuditEntry.objects.filter(verb="retry").count() == 1
