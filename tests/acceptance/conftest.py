@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from acceptance.harness.traps.actions import LocalTrap, Trap
 from acceptance.harness.world import World
+
 from automation.catalog import registry
 
 

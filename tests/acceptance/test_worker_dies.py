@@ -1,7 +1,7 @@
-"""A worker is killed at every point of an outside step; what the receiver and the history show is as if it hadn't been."""
+"""A worker is killed at every point of an outside step; what the receiver and the history show is right all the same."""
 
 import pytest
-from acceptance.harness.clusters import T, Cluster, alive
+from acceptance.harness.clusters import Cluster, T, alive
 from acceptance.harness.scenario import Site, sms, webhook
 from acceptance.harness.waiting import measured, until
 from acceptance.harness.world import World
@@ -95,7 +95,7 @@ def test_a_message_that_must_not_be_repeated_waits_for_a_person(world: World) ->
 
     site.change(ticket, priority="urgent")
     die(cluster, site)
-    until(lambda: site.letters(), within=30, about="the dead letter", told=world.tails)
+    until(site.letters, within=30, about="the dead letter", told=world.tails)
 
     assert len(phone.entries()) == 1
     (step,), (run,), (letter,) = site.steps(), site.runs(), site.letters()

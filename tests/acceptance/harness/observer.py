@@ -21,23 +21,27 @@ ALWAYS = {
         SELECT l.tenant_id, l.running, l.max_running FROM automation_lane l
          WHERE l.running > l.max_running AND NOT l.id = ANY(%(lowered)s)""",
     "I3 one match timer a tenant": """
-        SELECT x.tenant_id, count(*) FROM automation_timer x WHERE x.kind = 'match' GROUP BY x.tenant_id HAVING count(*) > 1""",
+        SELECT x.tenant_id, count(*) FROM automation_timer x WHERE x.kind = 'match'
+         GROUP BY x.tenant_id HAVING count(*) > 1""",
     "I3 one timer a step": """
-        SELECT x.step_id, count(*) FROM automation_timer x WHERE x.step_id IS NOT NULL GROUP BY x.step_id HAVING count(*) > 1""",
+        SELECT x.step_id, count(*) FROM automation_timer x WHERE x.step_id IS NOT NULL
+         GROUP BY x.step_id HAVING count(*) > 1""",
     "I4 a run that ended has no timer": """
         SELECT r.id, r.state, x.kind, x.state FROM automation_timer x JOIN automation_run r ON r.id = x.run_id
          WHERE r.state IN ('succeeded', 'failed', 'cancelled', 'compensated', 'suppressed')""",
     "I6 one confirmed attempt a step and epoch": """
         SELECT a.step_id, count(*) FROM automation_attempt a WHERE a.outcome = 'ok'
-         GROUP BY a.step_id HAVING count(*) > (SELECT s.epoch + 1 FROM automation_stepexecution s WHERE s.id = a.step_id)""",
+         GROUP BY a.step_id
+        HAVING count(*) > (SELECT s.epoch + 1 FROM automation_stepexecution s WHERE s.id = a.step_id)""",
     "I12 a run's event is matched in the same commit": """
-        SELECT r.id, r.event_id FROM automation_run r JOIN automation_event e ON e.id = r.event_id WHERE e.matched_at IS NULL
-           AND r.origin = 'event'""",
+        SELECT r.id, r.event_id FROM automation_run r JOIN automation_event e ON e.id = r.event_id
+         WHERE e.matched_at IS NULL AND r.origin = 'event'""",
     "I14 one tenant from event to timer": """
         SELECT r.id FROM automation_run r JOIN automation_event e ON e.id = r.event_id WHERE e.tenant_id <> r.tenant_id
         UNION ALL SELECT s.id FROM automation_stepexecution s JOIN automation_run r ON r.id = s.run_id
          WHERE r.tenant_id <> s.tenant_id
-        UNION ALL SELECT x.id FROM automation_timer x JOIN automation_run r ON r.id = x.run_id WHERE r.tenant_id <> x.tenant_id
+        UNION ALL SELECT x.id FROM automation_timer x JOIN automation_run r ON r.id = x.run_id
+         WHERE r.tenant_id <> x.tenant_id
         UNION ALL SELECT x.id FROM automation_timer x JOIN automation_lane l ON l.id = x.lane_id
          WHERE l.tenant_id <> x.tenant_id""",
     "a lease belongs to a worker": """
@@ -57,7 +61,8 @@ AT_THE_END = {
            AND NOT EXISTS (SELECT 1 FROM automation_deadletter d WHERE d.run_id = r.id AND d.resolved_at IS NULL)""",
     "I4 an ended run's steps have ended": """
         SELECT s.id, s.state, r.state FROM automation_stepexecution s JOIN automation_run r ON r.id = s.run_id
-         WHERE r.state IN ('succeeded', 'failed', 'cancelled') AND s.state IN ('pending', 'running', 'waiting', 'retrying')""",
+         WHERE r.state IN ('succeeded', 'failed', 'cancelled')
+           AND s.state IN ('pending', 'running', 'waiting', 'retrying')""",
     "I11 deliveries are not fewer than attempts": """
         SELECT s.id, s.action, s.deliveries, s.attempts FROM automation_stepexecution s
          WHERE s.deliveries < s.attempts - s.retried_at_attempt

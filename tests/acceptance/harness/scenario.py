@@ -7,10 +7,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from acceptance.harness.database import Db, Row
 from django.db.models import QuerySet
 from factories import MembershipFactory, TenantFactory, UserFactory
 
-from acceptance.harness.database import Db, Row
 from automation.engine import rules
 from automation.models import Connection
 from northwind.helpdesk.models import Ticket

@@ -1,6 +1,6 @@
 """The product's settings for workers under test: with traps among the actions, and a second pool."""
 
-from northwind.settings import *
+from northwind.settings import *  # noqa: F403 whatever the product sets
 from northwind.settings import INSTALLED_APPS, Q_CLUSTER
 
 INSTALLED_APPS = [*INSTALLED_APPS, "acceptance.harness.traps"]

@@ -7,13 +7,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from loopback_servers import Server, running
-
 from acceptance.harness.clusters import COUNTED, ROOT, Cluster, environment
 from acceptance.harness.database import Db
 from acceptance.harness.observer import Observer
 from acceptance.harness.scenario import Site, make_site
 from acceptance.harness.waiting import until
+from loopback_servers import Server, running
 
 LIVE = "state NOT IN ('succeeded', 'failed', 'cancelled', 'compensated', 'suppressed')"
 
