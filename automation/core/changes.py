@@ -92,10 +92,10 @@ def _was(leaf: Leaf, bind: Bind, decode: Decode) -> Answer:
     holds, field = _holds(bind(leaf.value), decode), leaf.field
 
     def answer(facts: Facts, moment: Moment) -> bool:
-        carried, before, _after = _pair(facts, field)
-        if not carried and facts.get("change") != "created":
-            before = (facts.get("before") or facts.get("snapshot") or _NOTHING).get(field)
-        return holds(before, moment)
+        old = facts.get("before") or _NOTHING
+        if field in old or facts.get("change") == "created":
+            return holds(old.get(field), moment)
+        return holds((facts.get("snapshot") or _NOTHING).get(field), moment)
 
     return answer
 

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import liquid
 from liquid.builtin import content, illegal, output
+from liquid.builtin.expressions import FilteredExpression, tokenize
 from liquid.builtin.tags import (
     assign_tag,
     capture_tag,
@@ -19,7 +20,9 @@ from liquid.builtin.tags import (
     inline_comment_tag,
     unless_tag,
 )
+from liquid.stream import TokenStream
 from liquid.stringify import to_liquid_string
+from liquid.token import TOKEN_EXPRESSION, TOKEN_OUTPUT, TOKEN_REQUIRED, TOKEN_WORD
 
 from automation.core.template_filters import FILTERS, MAX_TEXT, Ready
 
@@ -84,7 +87,7 @@ class Environment(liquid.Environment):  # type: ignore[misc]
         ):
             self.add_tag(tag)
         if escape is None:
-            self.add_tag(output.Output)
+            self.add_tag(Output)
             self.add_tag(capture_tag.CaptureTag)
         else:
             self.add_tag(_escaping(escape))  # without capture: what is captured would be escaped twice
@@ -103,6 +106,21 @@ def _environment(target: str, loops: int) -> Environment:
     return Environment(target, loops)
 
 
+class Output(output.Output):  # type: ignore[misc]
+    """A value written out. `required` is a filter here; the library keeps the word for a tag that doesn't exist."""
+
+    def parse(self, stream: Any) -> Any:
+        """Read the statement."""
+        token = stream.eat(TOKEN_OUTPUT)
+        inner = stream.expect(TOKEN_EXPRESSION)
+        words = (item._replace(kind=_as_word(item.kind)) for item in tokenize(inner.value, inner))
+        return self.node_class(token, FilteredExpression.parse(self.env, TokenStream(words)))
+
+
+def _as_word(kind: str) -> str:
+    return str(TOKEN_WORD) if kind == TOKEN_REQUIRED else kind
+
+
 def _escaping(escape: Callable[[Any], str]) -> Any:
     class EscapingNode(output.OutputNode):  # type: ignore[misc]
         __slots__ = ()
@@ -111,7 +129,7 @@ def _escaping(escape: Callable[[Any], str]) -> Any:
             written: int = buffer.write(escape(self.expression.evaluate(context)))
             return written
 
-    class EscapingOutput(output.Output):  # type: ignore[misc]
+    class EscapingOutput(Output):
         node_class = EscapingNode
 
     return EscapingOutput
