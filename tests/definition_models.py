@@ -63,5 +63,5 @@ OWN = (
     *("title", "other", "kind", "count", "amount", "flag", "day", "moment", "later"),
     *("tags", "short_tags", "firm", "followers", "remarks"),
 )
-FIELDS, WRONG = build_fields(Case, watch=OWN, read=("firm.name", "firm.plan", "firm.size"), change=())
+FIELDS, WRONG = build_fields(Case, watch=OWN, read=("firm.name", "firm.plan", "firm.size"), change=("title",))
 CASE = Automatable(name="automation.case", model=Case, label_text="case", fields=FIELDS)

@@ -1,7 +1,7 @@
 """What is different between two definitions, part by part: ids tell what was added, removed, moved or changed."""
 
+import json
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -47,7 +47,7 @@ def diff(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> list[C
 
 
 def _prepared(definition: Mapping[str, Any] | None) -> dict[str, Any]:
-    copy = deepcopy(dict(definition or {}))
+    copy: dict[str, Any] = json.loads(json.dumps(dict(definition or {})))
     give_ids(copy)
     return copy
 
