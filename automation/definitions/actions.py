@@ -31,6 +31,8 @@ def compile_action(step: ActionStep, pointer: str, scope: Scope, names: Names) -
     """The fields of the node that an action step becomes; problems are noted in the scope."""
     name = f"{step.action}@{step.version}"
     action = scope.catalog.actions.get(name)
+    if action is None and scope.published:
+        return _left_to_others(step, name)
     if action is None:
         scope.wrong(f"{pointer}/action", _("There is no action “%(name)s”.") % {"name": name[:60]}, "unknown_action")
         return {}
@@ -49,6 +51,11 @@ def compile_action(step: ActionStep, pointer: str, scope: Scope, names: Names) -
         "effect": effect,
         "if_it_fails": step.if_it_fails,
     }
+
+
+def _left_to_others(step: ActionStep, name: str) -> dict[str, Any]:
+    """The node of an action of a newer release: nobody here performs it, so it waits for somebody who knows it."""
+    return {"action": name, "local": False, "params": step.params, "if_it_fails": step.if_it_fails}
 
 
 def _check_record(action: Action, pointer: str, scope: Scope) -> None:

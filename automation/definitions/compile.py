@@ -18,13 +18,17 @@ from automation.definitions.steps import compile_steps
 __all__ = ["Catalog", "References", "compile_definition", "parse_trigger"]
 
 
-def compile_definition(data: Mapping[str, Any] | Definition, catalog: Catalog, references: References) -> RuleSpec:
+def compile_definition(
+    data: Mapping[str, Any] | Definition, catalog: Catalog, references: References, *, published: bool = False
+) -> RuleSpec:
     """The rule as frozen values. `catalog` is the module `catalog.registry`, `references` the tenant's own names.
+
+    With `published` an action that this process doesn't know is one of a newer release, and no problem.
 
     Raises DefinitionError that lists every problem at its JSON pointer.
     """
     definition = data if isinstance(data, Definition) else parse(data)
-    scope = Scope(catalog, references)
+    scope = Scope(catalog, references, published=published)
     trigger = parse_trigger(definition.trigger, scope)
     part = definition.condition
     condition = None if part is None else compile_part(part, "/condition", scope)

@@ -57,6 +57,7 @@ class Scope:
     trigger: TriggerSpec | None = None
     problems: list[Problem] = field(default_factory=list)
     reads: set[str] = field(default_factory=set)
+    published: bool = False  # was checked when it was published, perhaps by a newer release than this process runs
 
     def wrong(self, pointer: str, message: str, code: str) -> None:
         """Note a problem and go on."""

@@ -94,7 +94,7 @@ def compiled(version: RuleVersion, rule: Rule) -> Compiled:
 def _compile(version: RuleVersion, rule: Rule) -> Compiled:
     base = (version.pk, rule.pk, version.number, rule.name, rule.position)
     try:
-        spec = compile_definition(version.definition, registry, Anything())
+        spec = compile_definition(version.definition, registry, Anything(), published=True)
     except DefinitionError as error:
         log.warning("broken rule", rule_id=rule.pk, version=version.number, problems=str(error)[:500])
         return Compiled(*base, spec=None, judge=None, trigger=_trigger(version.definition), broken=str(error))
