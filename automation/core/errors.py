@@ -24,5 +24,29 @@ class DefinitionError(ValueError):
         super().__init__("; ".join(str(problem) for problem in self.problems))
 
 
+@dataclass(frozen=True, slots=True)
+class TemplateProblem:
+    """One thing that is wrong with a template: a code, and the name, token or library's words that it is about.
+
+    Codes: unknown_name, several_values (with one of them as `hint`), unknown_filter, unknown_token, unreadable.
+    """
+
+    code: str
+    detail: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return _TEMPLATE_WORDS[self.code].format(self)
+
+
+_TEMPLATE_WORDS = {
+    "unknown_name": "there is no value called {0.detail!r}",
+    "several_values": "{0.detail!r} has several values; write one of them, such as {0.hint}",
+    "unknown_filter": "there is no filter {0.detail!r}",
+    "unknown_token": "{0.detail} is not a token of date formats",
+    "unreadable": "{0.detail}",
+}
+
+
 class TemplateError(ValueError):
     """A template that can't be read, or whose rendering broke a limit; the text is fit for people."""

@@ -6,15 +6,16 @@ from typing import Any
 from liquid import RenderContext
 from liquid.builtin.expressions import FilteredExpression, StringLiteral
 
+from automation.core.errors import TemplateProblem
 from automation.core.template_dates import unknown_tokens
 
 _PROPERTIES = frozenset({"size", "first", "last"})
 
 
-def used_names(template: Any, known: frozenset[str]) -> tuple[set[str], list[str]]:
-    """The known names that a template uses, and a sentence for every other name that isn't its own."""
+def used_names(template: Any, known: frozenset[str]) -> tuple[set[str], list[TemplateProblem]]:
+    """The known names that a template uses, and a problem for every other name that isn't its own."""
     used: set[str] = set()
-    problems: list[str] = []
+    problems: list[TemplateProblem] = []
     for variables in template.analyze(include_partials=False).globals.values():
         for variable in variables:
             name = _known_name(variable.segments, known)
@@ -25,14 +26,14 @@ def used_names(template: Any, known: frozenset[str]) -> tuple[set[str], list[str
     return used, list(dict.fromkeys(problems))
 
 
-def date_formats(template: Any) -> Iterator[str]:
-    """A sentence for every unknown token in a written date format."""
+def unknown_date_tokens(template: Any) -> Iterator[TemplateProblem]:
+    """A problem for every unknown token in a written date format."""
     for expression in _filtered(template):
         for item in expression.filters or ():
             for argument in item.args if item.name == "date" else ():
                 if isinstance(argument.value, StringLiteral):
                     yield from (
-                        f"{token} is not a token of date formats" for token in unknown_tokens(argument.value.value)
+                        TemplateProblem("unknown_token", token) for token in unknown_tokens(argument.value.value)
                     )
 
 
@@ -54,12 +55,12 @@ def _is_tail(segments: list[Any]) -> bool:
     return not segments or (len(segments) == 1 and (isinstance(segments[0], int) or segments[0] in _PROPERTIES))
 
 
-def _unknown(variable: Any, known: frozenset[str]) -> str:
+def _unknown(variable: Any, known: frozenset[str]) -> TemplateProblem:
     name = str(variable)
     below = sorted(other for other in known if other.startswith(f"{name}."))
     if below:
-        return f"{name!r} has several values; write one of them, such as {below[0].replace('.*', '.…')}"
-    return f"there is no value called {name!r}"
+        return TemplateProblem("several_values", name, below[0].replace(".*", ".…"))
+    return TemplateProblem("unknown_name", name)
 
 
 def _filtered(template: Any) -> Iterator[Any]:

@@ -12,10 +12,10 @@ from liquid.exceptions import LiquidError
 from liquid.output import LimitedStringIO
 from liquid.utils import ReadOnlyChainMap
 
-from automation.core.errors import TemplateError
+from automation.core.errors import TemplateError, TemplateProblem
 from automation.core.template_environment import MAX_SOURCE, TARGETS, environment_for, finished
 from automation.core.template_filters import FILTERS, MAX_ITEMS, MAX_TEXT, WORK
-from automation.core.template_names import date_formats, used_names
+from automation.core.template_names import unknown_date_tokens, used_names
 
 MAX_LEVELS = 10
 
@@ -25,17 +25,19 @@ def check(source: str, known_names: frozenset[str], *, target: str = "text") -> 
 
     A known name that ends in ".*" stands for all names below it.
     """
-    return check_names(source, known_names, target=target)[1]
+    return [str(problem) for problem in check_names(source, known_names, target=target)[1]]
 
 
-def check_names(source: str, known_names: frozenset[str], *, target: str = "text") -> tuple[set[str], list[str]]:
+def check_names(
+    source: str, known_names: frozenset[str], *, target: str = "text"
+) -> tuple[set[str], list[TemplateProblem]]:
     """The known names that a template uses, and what is wrong with it."""
     try:
         template = _compiled(source, target)
     except TemplateError as error:
-        return set(), [str(error)]
+        return set(), [TemplateProblem("unreadable", str(error))]
     used, problems = used_names(template, known_names)
-    return used, [*problems, *date_formats(template), *_unknown_filters(template)]
+    return used, [*problems, *unknown_date_tokens(template), *_unknown_filters(template)]
 
 
 def render(source: str, values: Mapping[str, Any], *, target: str = "text", zone: ZoneInfo) -> str:
@@ -106,10 +108,10 @@ def _compiled(source: str, target: str) -> Any:
         raise TemplateError(_words(error)) from error
 
 
-def _unknown_filters(template: Any) -> Iterator[str]:
+def _unknown_filters(template: Any) -> Iterator[TemplateProblem]:
     for name in template.analyze(include_partials=False).filters:
         if name not in FILTERS:
-            yield f"there is no filter {name!r}"
+            yield TemplateProblem("unknown_filter", name)
 
 
 def _words(error: Exception) -> str:

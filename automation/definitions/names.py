@@ -1,5 +1,9 @@
 """The names that templates of a rule may use, and templates checked against them."""
 
+from collections.abc import Callable
+
+from django.utils.translation import gettext as _
+
 from automation.catalog.automatable import Automatable
 from automation.core import templating
 from automation.core.facts import EVENT_PREFIX
@@ -49,4 +53,13 @@ class Names:
                 self.scope.reads.add(path)
             elif name.startswith(EVENT_PREFIX):
                 self.scope.reads.add(name)
-        return problems
+        return [_WORDS[problem.code]() % {"name": problem.detail, "hint": problem.hint} for problem in problems]
+
+
+_WORDS: dict[str, Callable[[], str]] = {
+    "unknown_name": lambda: _("There is no value called “%(name)s”."),
+    "several_values": lambda: _("“%(name)s” has several values; write one of them, such as “%(hint)s”."),
+    "unknown_filter": lambda: _("There is no filter “%(name)s”."),
+    "unknown_token": lambda: _("“%(name)s” is not a token of date formats."),
+    "unreadable": lambda: _("The template can't be read: %(name)s"),
+}

@@ -53,5 +53,13 @@ _MESSAGES: dict[str, Callable[[list[Any], Mapping[str, Any]], str]] = {
     "dict_type": lambda place, item: _("This must be an object."),
     "model_type": lambda place, item: _("This must be an object."),
     "model_attributes_type": lambda place, item: _("This must be an object."),
+    "string_pattern_mismatch": lambda place, item: _("This must have the form %(pattern)s.") % item["ctx"],
+    "string_too_long": lambda place, item: _("This has at most %(max_length)s characters.") % item["ctx"],
+    "string_too_short": lambda place, item: _("This has at least %(min_length)s characters.") % item["ctx"],
+    "too_long": lambda place, item: _("This has at most %(max_length)s entries.") % item["ctx"],
+    "too_short": lambda place, item: _("This has at least %(min_length)s entries.") % item["ctx"],
+    "literal_error": lambda place, item: _("This must be %(expected)s.") % item["ctx"],
+    "greater_than_equal": lambda place, item: _("This must be at least %(ge)s.") % item["ctx"],
+    "less_than_equal": lambda place, item: _("This must be at most %(le)s.") % item["ctx"],
     "value_error": _own_words,
 }

@@ -39,7 +39,11 @@ class Part(BaseModel):
 
 
 def _duration(text: str, *, exact: bool = False) -> str:
-    span = Span.parse(text)
+    try:
+        span = Span.parse(text)
+    except ValueError:
+        message = _("“%(text)s” is not a duration such as PT30M, P1D or P1M")
+        raise ValueError(message % {"text": text[:40]}) from None
     if not span.at_most(days=LONGEST_DAYS):
         raise ValueError(_("a duration is at most %(days)s days") % {"days": LONGEST_DAYS})
     if exact and not span.is_exact:

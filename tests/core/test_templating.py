@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from automation.core.errors import TemplateError
+from automation.core.errors import TemplateError, TemplateProblem
 from automation.core.template_dates import DATE_TOKENS
 from automation.core.templating import check, check_names, nested, plain, render
 
@@ -61,6 +61,7 @@ def test_unknown_names_are_listed_when_saved_and_blank_when_rendered() -> None:
 def test_names_used_are_told_apart_from_the_templates_own() -> None:
     source = "{% for tag in ticket.tags %}{{ tag }}{{ forloop.index }}{% endfor %}{% assign a = event.x.y %}{{ a }}"
     assert check_names(source, KNOWN) == ({"ticket.tags", "event.x"}, [])
+    assert check_names("{{ gone }}", KNOWN)[1] == [TemplateProblem("unknown_name", "gone")]
     assert check("{{ ticket.tags.first }}{{ ticket.tags[0] }}{{ ticket.subject.size }}{{ steps.page.id }}", KNOWN) == []
 
 
