@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 MAX_DEPTH = 32
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 UNFIT = (ValueError, TypeError, ArithmeticError, AttributeError)
@@ -21,7 +21,7 @@ class NotThisType(ValueError):
 def clean(value: Any, *, depth: int = MAX_DEPTH) -> Any:
     """A JSON value without NUL and lone surrogates, which no database holds; ValueError when nested too deeply."""
     if isinstance(value, str):
-        return _UNSTORABLE.sub("", value)
+        return UNSTORABLE.sub("", value) if UNSTORABLE.search(value) else value
     if not isinstance(value, dict | list | tuple):
         return value
     if depth <= 0:
@@ -45,7 +45,7 @@ def decode_strictly(raw: object, type: str) -> Any:
 def _text(raw: object) -> str:
     if not isinstance(raw, str):
         raise TypeError
-    return clean(raw) if _UNSTORABLE.search(raw) else raw
+    return UNSTORABLE.sub("", raw) if UNSTORABLE.search(raw) else raw
 
 
 def number(raw: object) -> Decimal:

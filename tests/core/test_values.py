@@ -106,3 +106,8 @@ def test_a_long_text_is_cut_at_a_whole_letter() -> None:
     assert cut
     assert len(text.encode()) <= 8192
     assert text == "x" + "\U0001f600" * 2047
+
+
+def test_data_without_a_type_keeps_its_shape_and_loses_what_cannot_be_stored() -> None:
+    assert encode({"a": [1, {"b": "x\x00"}], "c": None}, "any") == {"a": [1, {"b": "x"}], "c": None}
+    assert encode(Decimal("1.50"), "any") == "1.50"
