@@ -10,25 +10,27 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from automation import failpoints
 from automation.catalog.automatable import Automatable
 from automation.core.causes import Cause
-from automation.engine.arming import arm
+from automation.engine.arming import arm_after_commit
 from automation.engine.changes import Change, Reading, compare, cut_texts, facts_of, from_facts, merge
 from automation.engine.reading import reader_of
 from automation.engine.sources import Origin, current_origin
 
 ROWS_AT_ONCE = 1000  # events in one statement
 
-_INSERT = """
-INSERT INTO automation_event (tenant_id, kind, change, name, model, record, facts, actor, actor_id, source, batch,
-                              body_sha256, root_event_id, parent_event_id, cause_rule_id, cause_run_id, cause_step_id,
-                              depth, path)
-SELECT u.tenant_id, 'record_changed', u.change, '', %s, u.record, u.facts, %s, %s, %s, %s,
-       '', %s, %s, %s, %s, %s,
-       %s, %s
+_COLUMNS = """
+INSERT INTO automation_event (tenant_id, change, record, facts, kind, name, body_sha256, model, actor, actor_id, source,
+                              batch, root_event_id, parent_event_id, cause_rule_id, cause_run_id, cause_step_id, depth,
+                              path)
+"""
+_TOLD = "'record_changed', '', '', " + ", ".join(["%s"] * 12)
+_INSERT_ONE = f"{_COLUMNS} VALUES (%s, %s, %s, %s, {_TOLD}) RETURNING record, id"
+_INSERT_MANY = f"""{_COLUMNS}
+SELECT u.tenant_id, u.change, u.record, u.facts, {_TOLD}
   FROM unnest(%s::bigint[], %s::varchar[], %s::bigint[], %s::jsonb[])
        WITH ORDINALITY AS u (tenant_id, change, record, facts, place)
  ORDER BY u.place
 RETURNING record, id
-"""
+"""  # noqa: S608 the parts are the constants above
 _STORED = "SELECT id, facts FROM automation_event WHERE id = ANY(%s::bigint[]) AND matched_at IS NULL"
 _REPLACE = """
 UPDATE automation_event e SET change = u.change, facts = u.facts
@@ -52,7 +54,7 @@ class Captured:
         """After the commit: see to it that somebody matches. What a crash here leaves undone is healed by a sweep."""
         failpoints.hit("capture.committed")
         for tenant_id in sorted(self.tenants):
-            arm(tenant_id)
+            arm_after_commit(tenant_id)
 
 
 def captured(using: str = DEFAULT_DB_ALIAS) -> Captured:
@@ -173,14 +175,15 @@ def _insert(entry: Automatable, changes: Sequence[Change], origin: Origin, using
         cause.root_event_id,
     ]
     told += [cause.parent_event_id, cause.rule_id, cause.run_id, cause.step_id, cause.depth, json.dumps(cause.path)]
-    rows: list[Any] = [
-        [change.tenant_id for change in changes],
-        [change.change for change in changes],
-        [change.record for change in changes],
-        [json.dumps(facts_of(change, origin.source)) for change in changes],
+    rows = [
+        (change.tenant_id, change.change, change.record, json.dumps(facts_of(change, origin.source)))
+        for change in changes
     ]
     with connections[using].cursor() as cursor:
-        cursor.execute(_INSERT, [*told, *rows])
+        if len(rows) == 1:
+            cursor.execute(_INSERT_ONE, [*rows[0], *told])
+        else:
+            cursor.execute(_INSERT_MANY, [*told, *(list(column) for column in zip(*rows, strict=True))])
         return dict(cursor.fetchall())
 
 

@@ -1,6 +1,6 @@
 """Reads automatable records as raw values by path: any number of them in one statement."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,33 +10,63 @@ from automation.catalog.automatable import Automatable, Field
 from automation.core.facts import encode
 from automation.engine.changes import Reading
 
+Paths = tuple[tuple[str, str], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The two statements that read an entry's records, and the types of what they answer.
+    """The statements that read an entry's records, and the types of what they answer.
 
     `own_sql` locks the rows (FOR NO KEY UPDATE, in the order of their ids) and answers their own columns, as they are
     once the lock is had. `whole_sql` answers every path and locks nothing: a count or a related row in a statement that
-    waits for a lock would be that of before the wait.
+    waits for a lock would be that of before the wait. `update_tail` makes an UPDATE of one row answer it before and
+    after.
     """
 
     own_sql: str
-    own: tuple[tuple[str, str], ...]
+    own: Paths
     whole_sql: str
-    whole: tuple[tuple[str, str], ...]
+    whole: Paths
+    update_tail: str
 
     def lock(self, ids: Iterable[int], using: str = DEFAULT_DB_ALIAS) -> dict[int, Reading]:
         """Lock the records until the transaction ends; their own columns by path. Those that are gone are absent."""
-        return _run(self.own_sql, self.own, ids, using)
+        return self._run(self.own_sql, self.own, ids, using)
 
     def read(self, ids: Iterable[int], using: str = DEFAULT_DB_ALIAS) -> dict[int, Reading]:
         """All paths of the records as this statement sees them. Those that are gone are absent."""
-        return _run(self.whole_sql, self.whole, ids, using)
+        return self._run(self.whole_sql, self.whole, ids, using)
+
+    def update(
+        self, head: str, params: Sequence[Any], pk: int, using: str = DEFAULT_DB_ALIAS
+    ) -> tuple[Reading, Reading] | None:
+        """Lock and update one row by `head`, an UPDATE up to its SET; its own columns before, all paths after.
+
+        None where there is no such row.
+        """
+        with connections[using].cursor() as cursor:
+            cursor.execute(f"{head} {self.update_tail}", [*params, pk])
+            row = cursor.fetchone()
+        if row is None:
+            return None
+        tenant_id, is_whole, *values = row
+        count = len(self.own)
+        before = Reading(tenant_id, _typed(self.own, values[:count]))
+        after = Reading(tenant_id, _typed(self.whole, values[count:])) if is_whole else self.read([pk], using)[pk]
+        return before, after
 
     @property
     def is_flat(self) -> bool:
         """Whether the row itself holds all there is to read."""
         return self.own == self.whole
+
+    def _run(self, sql: str, paths: Paths, ids: Iterable[int], using: str) -> dict[int, Reading]:
+        wanted = list(ids)
+        if not wanted:
+            return {}
+        with connections[using].cursor() as cursor:
+            cursor.execute(sql, [wanted])
+            return {row[0]: Reading(row[1], _typed(paths, row[2:])) for row in cursor.fetchall()}
 
 
 _readers: dict[str, tuple[Automatable, Reader]] = {}
@@ -50,17 +80,8 @@ def reader_of(entry: Automatable) -> Reader:
     return known[1]
 
 
-def _run(sql: str, paths: tuple[tuple[str, str], ...], ids: Iterable[int], using: str) -> dict[int, Reading]:
-    wanted = list(ids)
-    if not wanted:
-        return {}
-    with connections[using].cursor() as cursor:
-        cursor.execute(sql, [wanted])
-        rows = cursor.fetchall()
-    return {
-        row[0]: Reading(row[1], {path: _raw(value, type_) for (path, type_), value in zip(paths, row[2:], strict=True)})
-        for row in rows
-    }
+def _typed(paths: Paths, values: Sequence[Any]) -> dict[str, Any]:
+    return {path: _raw(value, type_) for (path, type_), value in zip(paths, values, strict=True)}
 
 
 def _raw(value: Any, type_: str) -> Any:
@@ -79,24 +100,47 @@ class _Builder:
         self.table = _quote(entry.model._meta.db_table)
         self.key = _quote(_column(entry.model._meta.pk))
         self.joins: dict[str, str] = {}
+        self.links: set[str] = set()  # own columns that joins begin with
 
     def build(self) -> Reader:
-        """Both statements."""
+        """The statements."""
         fields = self.entry.fields.values()
         own = [item for item in fields if item.column]
         elsewhere = [item for item in fields if not item.column]
-        columns = [f"t.{_quote(item.column)}" for item in own]
+        columns = [_quote(item.column) for item in own]
         others = [self._expression(item) for item in elsewhere]
-        where = f"WHERE t.{self.key} = ANY(%s::bigint[]) ORDER BY t.{self.key}"
+        select = f"SELECT t.{self.key}, t.tenant_id"
+        rows = f"WHERE t.{self.key} = ANY(%s::bigint[]) ORDER BY t.{self.key}"
+        mine = [f"t.{column}" for column in columns]
         return Reader(
-            own_sql=f"{self._select(columns)} FROM {self.table} t {where} FOR NO KEY UPDATE OF t",
+            own_sql=f"{', '.join([select, *mine])} FROM {self.table} t {rows} FOR NO KEY UPDATE OF t",
             own=tuple((item.path, item.type) for item in own),
-            whole_sql=f"{self._select(columns + others)} FROM {self.table} t {' '.join(self.joins.values())} {where}",
+            whole_sql=f"{', '.join([select, *mine, *others])} FROM {self.table} t {self._joined()} {rows}",
             whole=tuple((item.path, item.type) for item in [*own, *elsewhere]),
+            update_tail=self._update_tail(columns, others),
         )
 
-    def _select(self, expressions: list[str]) -> str:
-        return f"SELECT {', '.join([f't.{self.key}', 't.tenant_id', *expressions])}"
+    def _update_tail(self, columns: list[str], others: list[str]) -> str:
+        """The row as it was is `t`, read under the lock; what lies elsewhere is read beside it.
+
+        That is what it will be after the update, too, unless the update moves a link that it is reached by, or the lock
+        was waited for: `seen` is the row as the statement's snapshot knew it, before any wait.
+        """
+        after = [f"{self.table}.{column}" for column in columns]
+        answer = [f"{self.table}.tenant_id", self._is_whole(), *(f"t.{column}" for column in columns), *after, *others]
+        was = f"SELECT w.*, w.ctid AS row_version FROM {self.table} w WHERE w.{self.key} = %s FOR NO KEY UPDATE"  # noqa: S608
+        seen = f"JOIN {self.table} seen ON seen.{self.key} = t.{self.key}" if others else ""
+        same = f"{self.table}.{self.key} = t.{self.key}"
+        return f"FROM ({was}) t {seen} {self._joined()} WHERE {same} RETURNING {', '.join(answer)}"
+
+    def _is_whole(self) -> str:
+        if all(item.column for item in self.entry.fields.values()):
+            return "true"
+        still = [f"{self.table}.{column} IS NOT DISTINCT FROM t.{column}" for column in sorted(self.links)]
+        return " AND ".join(["seen.ctid = t.row_version", *still])
+
+    def _joined(self) -> str:
+        return " ".join(self.joins.values())
 
     def _expression(self, item: Field) -> str:
         if item.counts:
@@ -104,10 +148,12 @@ class _Builder:
         if item.type == "references":
             return self._references(self.entry.model._meta.get_field(item.orm_path))
         *way, last = item.orm_path.split("__")
-        model, alias, prefix = self.entry.model, "t", ""
+        model, alias, prefix = self.entry.model, "t", "to"
         for part in way:
             link: Any = model._meta.get_field(part)
-            prefix = f"{prefix}__{part}" if prefix else part
+            if alias == "t":
+                self.links.add(_quote(_column(link)))
+            prefix = f"{prefix} {part}"
             model, alias = self._join(link, alias, prefix)
         return f"{alias}.{_quote(_column(model._meta.get_field(last)))}"
 
@@ -121,7 +167,7 @@ class _Builder:
 
     def _count(self, link: Any) -> str:
         part = link.model
-        return f"(SELECT count(*) FROM {_quote(part._meta.db_table)} x WHERE {self._belongs(part, link)})"
+        return f"(SELECT count(*) FROM {_quote(part._meta.db_table)} x WHERE {self._belongs(part, link)})"  # noqa: S608
 
     def _references(self, many: Any) -> str:
         through = many.remote_field.through
@@ -129,7 +175,7 @@ class _Builder:
             through._meta.get_field(name) for name in (many.m2m_field_name(), many.m2m_reverse_field_name())
         )
         wanted, table = _quote(_column(theirs)), _quote(through._meta.db_table)
-        return f"ARRAY(SELECT x.{wanted} FROM {table} x WHERE {self._belongs(through, mine)} ORDER BY 1)"
+        return f"ARRAY(SELECT x.{wanted} FROM {table} x WHERE {self._belongs(through, mine)} ORDER BY 1)"  # noqa: S608
 
     def _belongs(self, part: type[models.Model], link: Any) -> str:
         """The part's rows of this record; with the tenant where there is one, for the sake of the index."""

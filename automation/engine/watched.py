@@ -6,9 +6,10 @@ from typing import Any, ClassVar, TypeVar
 from django.db import models, router
 from django.db.models.deletion import Collector
 
-from automation.core.facts import clean
+from automation.core.values import UNSTORABLE, clean
 from automation.engine.bracket import bracket, linked_ids
 from automation.engine.links import Link, attnames, links_of
+from automation.engine.saving import Saving
 from tenants.managers import TenantManager, TenantQuerySet, give_owner
 from tenants.models import TenantOwned
 
@@ -120,6 +121,8 @@ class Watched(TenantOwned):
     CAPTURES_CHANGES: ClassVar[bool] = True  # what `manage.py check` asks of every model that rules may watch
     KEPT_BY_DATABASE: ClassVar[frozenset[str]] = frozenset()
 
+    _saving: Saving | None = None  # the save under way, of this very copy
+
     objects: ClassVar[WatchedManager[Any]] = WatchedManager()
     _every: ClassVar[EveryWatched[Any]] = EveryWatched()
 
@@ -145,11 +148,17 @@ class Watched(TenantOwned):
         if not links:
             super().save(using=alias, **options)
             return
+        parts = [link for link in links if link.is_part]
         with bracket(alias) as touched:
-            for link in links:
+            for link in parts:
                 touched.before(link, self._records_before(link, alias, is_new=force_insert or self.pk is None))
-            super().save(using=alias, **options)
-            touched.made([link for link in links if not link.is_part], [self.pk])
+            saving = Saving(link.entry for link in links if not link.is_part)
+            outer, self._saving = self._saving, saving
+            try:
+                super().save(using=alias, **options)
+            finally:
+                self._saving = outer
+            saving.record(self.pk, alias)
 
     save.alters_data = True  # type: ignore[attr-defined]
 
@@ -164,6 +173,12 @@ class Watched(TenantOwned):
 
     delete.alters_data = True  # type: ignore[attr-defined]
 
+    def _do_update(self, base_qs: Any, using: str, pk_val: Any, values: Any, *rest: Any) -> bool:  # type: ignore[override]
+        """The one statement of Django's save that is replaced: its UPDATE also answers the row before and after."""
+        if self._saving is None or not values or not self._saving.entries:
+            return bool(super()._do_update(base_qs, using, pk_val, values, *rest))
+        return self._saving.update(base_qs.filter(pk=pk_val), values)
+
     def _names_to_write(self, names: Iterable[str] | None, force_insert: bool) -> Collection[str] | None:
         if names is not None:
             return frozenset(names)
@@ -173,9 +188,7 @@ class Watched(TenantOwned):
         return [one.name for one in _writable(type(self)) if not {one.name, one.attname} & left_out]
 
     def _records_before(self, link: Link, using: str, *, is_new: bool) -> set[int | None]:
-        """The records that this row belongs to before the save, and where it is a part, those after it."""
-        if not link.is_part:
-            return set() if is_new else {self.pk}
+        """The records that this row is a part of, before the save and after it."""
         now = {getattr(self, link.attname)}
         if is_new:
             return now
@@ -210,10 +223,11 @@ def clean_texts(row: models.Model) -> None:
     """Take out of a row's texts what no database text can hold."""
     for one in _writable(type(row)):
         value = row.__dict__.get(one.attname)
-        if isinstance(value, str | list | tuple | dict):
-            cleaned = clean(value)
-            if cleaned != value:
-                setattr(row, one.attname, cleaned)
+        if isinstance(value, str):
+            if UNSTORABLE.search(value):
+                setattr(row, one.attname, clean(value))
+        elif value and isinstance(value, list | tuple | dict):
+            setattr(row, one.attname, clean(value))
 
 
 _written: dict[type[models.Model], list[Any]] = {}
