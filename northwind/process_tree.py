@@ -151,16 +151,20 @@ class ProcessTree:
         return not self.asked
 
     def stop(self) -> None:
-        """Ends all parts, the newest first, each by SIGTERM and after its grace by SIGKILL for its whole group."""
+        """Ends all parts, the newest first."""
         while self.parts:
-            part = self.parts.pop()
-            part.process.send_signal(signal.SIGTERM)
-            ends_at = time.monotonic() + part.grace
-            while part.process.poll() is None and time.monotonic() < ends_at:
-                self._read(POLL / 2)
-            self.read()
-            _end_now(part)
-            self._forget(part)
+            self.end(self.parts[-1])
+
+    def end(self, part: Part) -> None:
+        """Ends one part by SIGTERM, and after its grace by SIGKILL for its whole group."""
+        self.parts.remove(part)
+        part.process.send_signal(signal.SIGTERM)
+        ends_at = time.monotonic() + part.grace
+        while part.process.poll() is None and time.monotonic() < ends_at:
+            self._read(POLL / 2)
+        self.read()
+        _end_now(part)
+        self._forget(part)
 
     def read(self) -> None:
         """Passes on what is there already."""

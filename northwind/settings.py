@@ -155,7 +155,7 @@ Q_CLUSTER = {
     "name": "northwind",
     "orm": "default",
     **SIZE,
-    "ALT_CLUSTERS": {name: SIZE for name in POOLS},
+    "ALT_CLUSTERS": dict.fromkeys(POOLS, SIZE),
     "bulk": 1,
     "max_attempts": 1,
     "ack_failures": True,

@@ -1,4 +1,4 @@
-"""Reads the seeded tenants and their rules from the JSON files of this package."""
+"""Reads seeded tenants and rules from JSON files."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,11 @@ def tenant_file(slug: str) -> dict[str, Any]:
     return found
 
 
-def rules_of(folder: str) -> list[dict[str, Any]]:
-    """The rules of a folder in their order, each with its `name` and `definition`."""
-    files = sorted((HERE / "rules" / folder).glob("*.json"))
-    return [json.loads(file.read_text(encoding="utf-8")) for file in files]
+def rules_of(slug: str) -> list[dict[str, Any]]:
+    """The rules of a seeded tenant in their order, each with its `name` and `definition`."""
+    return rules_in(HERE / "rules" / slug)
+
+
+def rules_in(folder: Path) -> list[dict[str, Any]]:
+    """The rules of a folder, in the order of the files' names, each with its `name` and `definition`."""
+    return [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]

@@ -8,12 +8,12 @@ from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from automation.engine import rules
 from automation.extend import importing
 from automation.models import Connection
 from northwind.crm.models import Company, Lead
 from northwind.helpdesk.models import Comment, Customer, Ticket
 from northwind.seed.files import SLUGS, rules_of, tenant_file
+from northwind.seed.publish import publish
 from tenants.context import Actor, acting_for
 from tenants.models import Group, GroupMember, Membership, Tenant
 
@@ -87,7 +87,7 @@ def _make(slug: str, servers: Mapping[str, str]) -> None:
         publisher = next(member for member in members.values() if member.role == "publisher")
     with acting_for(tenant.pk, _actor(publisher)):
         for rule in rules_of(slug):
-            _rule(rule)
+            publish(rule["name"], rule["definition"])
     with acting_for(tenant.pk):
         _records(data, members, groups)
         _activity(data, members)
@@ -126,12 +126,6 @@ def _connections(connections: Sequence[Mapping[str, Any]], servers: Mapping[str,
         )
         connection.set_secret(one["secret"])
         connection.save()
-
-
-def _rule(rule: Mapping[str, Any]) -> None:
-    made = rules.create(rule["name"], definition=rule["definition"])
-    rules.publish(made.pk, revision=0, note="Comes with the demo.")
-    rules.switch_on(made.pk)
 
 
 def _records(data: Mapping[str, Any], members: Mapping[str, Membership], groups: Mapping[str, Group]) -> None:
