@@ -18,7 +18,7 @@ from automation.engine.lease import Lease
 from automation.engine.ports import LaneTimers
 from automation.engine.threads import ThreadDoor
 from automation.engine.wake import Sweeper, Waker
-from automation.engine.workplace import Claimed, adopt, cancelled, claim, dismiss, enlist
+from automation.engine.workplace import Claimed, adopt, cancelled, claim, dismiss, enlist, settle_in
 from tenants.context import every_tenant
 
 log = structlog.get_logger(__name__)
@@ -76,6 +76,7 @@ class Pump:
 
     def run(self) -> str:
         """Works until there is a reason to end: stopping, budget, lost. With a hung thread the process leaves."""
+        settle_in()
         enlist(self.worker, pool=self.pool, release=RELEASE, host=socket.gethostname(), lease=self.conf.lease)
         log.info("pump started", worker=str(self.worker), pool=self.pool)
         self.lease.start()

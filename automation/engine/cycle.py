@@ -17,7 +17,6 @@ from automation.engine.local_turn import LocalTurn
 from automation.engine.match_turn import MatchTurn
 from automation.engine.ports import Timers
 from automation.engine.wave_turn import WaveTurn
-from automation.store import steps
 from automation.store.claims import Claimed
 from automation.store.waves import StepIds
 
@@ -89,12 +88,10 @@ class Cycle:
     def _sorted(self, claimed: Sequence[Claimed]) -> dict[str, list[Claimed]]:
         """Claimed timers by the way they go: matchers, local steps, and all that goes through a wave."""
         kinds: dict[str, list[Claimed]] = {"match": [], "local": [], "outside": []}
-        asked = [one.step_id for one in claimed if one.kind in ("step", "retry") and one.step_id]
-        known = steps.actions(asked) if asked else {}
         for one in claimed:
             if one.kind == "match":
                 kinds["match"].append(one)
-            elif one.kind in ("step", "retry") and _is_local(*known.get(one.step_id or 0, ("action", ""))):
+            elif one.kind in ("step", "retry") and _is_local(one.step_kind, one.action):
                 kinds["local"].append(one)
             else:
                 kinds["outside"].append(one)

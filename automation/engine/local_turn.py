@@ -10,7 +10,7 @@ from django.db import DataError, IntegrityError, OperationalError, connection, t
 from automation.catalog import registry
 from automation.catalog.action import Outcome
 from automation.conf import Conf
-from automation.engine import taking
+from automation.engine import arming, taking
 from automation.engine.advance import Advance
 from automation.engine.execute import Cancel, Drop, PutBack, held_back
 from automation.engine.local import RecordInHand, take
@@ -51,11 +51,11 @@ class LocalTurn:
 
     def _in_transaction(self, claimed: Claimed, *, careful: bool) -> None:
         put_back: PutBack | None = None
-        with transaction.atomic():
+        with arming.left_to_caller(), transaction.atomic():
             with connection.cursor() as cursor:
                 cursor.execute("SET LOCAL lock_timeout = '200ms'")
-            inside = taking.take([claimed.run_id or 0], [claimed.step_id or 0], now=self.timers.now())
-            if not self.timers.hold([claimed]):
+            inside = taking.take([claimed], self.timers)
+            if claimed.timer_id not in inside.ours:
                 raise Stale
             wave = Wave()
             decided = self._decide(claimed, inside, wave, careful=careful)
@@ -75,7 +75,7 @@ class LocalTurn:
         step = inside.step(claimed.step_id)
         if row is None or (run is not None and step is None):
             return GONE
-        held = held_back(row, run, step.row if step else None, lane_paused=inside.paused.get(claimed.tenant_id, False))
+        held = held_back(row, run, step.row if step else None, lane_paused=row.lane_paused)
         if isinstance(held, PutBack):
             if held.reason and held.reason != row.reason:
                 wave.runs.append(RunChange(row.id, row.state, row.state, held.reason))

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -122,6 +122,16 @@ class Guard:
                 too_often.append(chosen.rule)
         self._again(judged)
         return too_often
+
+    def mark(self) -> "Guard":
+        """A copy of what is counted so far, so that a transaction that is undone counts for nothing."""
+        return replace(
+            self,
+            held_now=dict(self.held_now),
+            _rates=Counter(self._rates),
+            _budgets=Counter(self._budgets),
+            _asked=set(self._asked),
+        )
 
     def count(self, judged: Judged, held: list[Compiled]) -> None:
         """Remembers what has been committed: it counts for the events that follow in the batch."""

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from automation.store import claims, clock, timers
-from automation.store.claims import Claimed, Settlement
+from automation.store.claims import Begun, Claimed, Settlement
 from automation.store.timers import NewTimer
 from automation.store.waves import Stale
 
@@ -20,8 +20,11 @@ class Timers(Protocol):
     def now(self) -> datetime:
         """The moment, aware."""
 
-    def hold(self, claimed: Sequence[Claimed]) -> set[int]:
-        """The ids of those that are still ours; they stay so until the transaction ends."""
+    def begin(self, claimed: Sequence[Claimed]) -> tuple[datetime, set[int]]:
+        """The moment, and the ids of those that are still ours; they stay so until the transaction ends."""
+
+    def begin_match(self, claimed: Claimed, *, runs: int) -> Begun:
+        """Begins a matcher's transaction, which may insert so many runs."""
 
     def write(self, new: Sequence[NewTimer]) -> None:
         """Sets new timers."""
@@ -48,9 +51,13 @@ class LaneTimers:
         """The database's time."""
         return clock.now()
 
-    def hold(self, claimed: Sequence[Claimed]) -> set[int]:
-        """The ids of those that are still leased by this worker under their fence."""
-        return claims.hold(self.worker, [(one.timer_id, one.lease_seq) for one in claimed])
+    def begin(self, claimed: Sequence[Claimed]) -> tuple[datetime, set[int]]:
+        """The database's time, and the ids of those that are still leased by this worker under their fence."""
+        return claims.begin(self.worker, [(one.timer_id, one.lease_seq) for one in claimed])
+
+    def begin_match(self, claimed: Claimed, *, runs: int) -> Begun:
+        """Begins a matcher's transaction: its lease, the tenant's flags, the time, ids for runs."""
+        return claims.begin_match(self.worker, claimed, runs=runs)
 
     def write(self, new: Sequence[NewTimer]) -> None:
         """Inserts timers and tells their lanes."""

@@ -12,8 +12,8 @@ from automation.catalog.action import Outcome
 from automation.conf import Conf, load
 from automation.engine.cycle import Cycle
 from automation.engine.effects import EffectCall, Finished
-from automation.store import timers
-from automation.store.claims import Claimed, Settlement
+from automation.store import claims, runs, timers
+from automation.store.claims import Begun, Claimed, Settlement
 from automation.store.timers import NewTimer
 from automation.store.waves import Stale
 
@@ -63,7 +63,15 @@ class HeapTimers:
             if row is None or row.deadline_at != due_at:
                 continue
             self.clock = max(self.clock, due_at)
-            claimed = replace(row, lease_seq=row.lease_seq + 1, deliveries=row.deliveries + 1, claimed_at=self.clock)
+            kind, action = runs.kind_of(row.step_id) if row.step_id else ("", "")
+            claimed = replace(
+                row,
+                lease_seq=row.lease_seq + 1,
+                deliveries=row.deliveries + 1,
+                claimed_at=self.clock,
+                step_kind=kind,
+                action=action,
+            )
             self._rows[timer_id] = claimed
             return claimed
         return None
@@ -72,9 +80,14 @@ class HeapTimers:
         """(due, kind) of what waits, in the order in which it will come."""
         return sorted((row.deadline_at, row.kind) for row in self._rows.values())
 
-    def hold(self, claimed: Sequence[Claimed]) -> set[int]:
-        """All that weren't settled already."""
-        return {one.timer_id for one in claimed if one.timer_id in self._rows}
+    def begin(self, claimed: Sequence[Claimed]) -> tuple[datetime, set[int]]:
+        """The runner's time, and all that weren't settled already."""
+        return self.clock, {one.timer_id for one in claimed if one.timer_id in self._rows}
+
+    def begin_match(self, claimed: Claimed, *, runs: int) -> Begun:
+        """The flags of the tenant and ids from the database, at the runner's time."""
+        begun = claims.begin_match(self.worker, claimed, runs=runs)
+        return begun._replace(ours=claimed.timer_id in self._rows, now=self.clock)
 
     def write(self, new: Sequence[NewTimer]) -> None:
         """Sets new timers."""

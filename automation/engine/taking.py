@@ -1,27 +1,29 @@
 """Takes runs in hand: locks them, loads their versions and their tenants' rules, and reads what their steps need."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from automation.catalog import registry
 from automation.core.spec import RuleSpec
 from automation.engine import capture, ruleset
+from automation.engine.ports import Timers
 from automation.engine.progress import RunInHand, StepInHand
 from automation.engine.ruleset import Compiled
-from automation.store import events
 from automation.store import runs as store
+from automation.store.claims import Claimed
 from automation.store.runs import RunRow, StepRow
 
 
 @dataclass(slots=True)
 class InHand:
-    """What a transaction has locked and read: runs, their steps, the flags of their tenants."""
+    """What a transaction has locked and read: runs, their steps, and which leases still stand."""
 
     rows: dict[int, RunRow]
     runs: dict[int, RunInHand]
     steps: dict[int, StepRow]
-    paused: dict[int, bool]
+    ours: set[int]  # the timers whose leases stand
+    now: datetime
 
     def step(self, step_id: int | None) -> StepInHand | None:
         """A step with its node in the run's version; None when either is gone."""
@@ -33,24 +35,27 @@ class InHand:
         return StepInHand(node=node, id=row.id, row=row, attempts=row.attempts, key=row.idempotency_key)
 
 
-def take(run_ids: Iterable[int], step_ids: Iterable[int], *, now: datetime) -> InHand:
-    """Locks the runs, ascending, and reads everything else; a run whose version can't be compiled isn't in `runs`."""
-    rows = store.lock(list(run_ids))
-    steps = store.steps(list(step_ids))
-    flags = events.flags(sorted({row.tenant_id for row in rows.values()}))
+def take(claimed: Sequence[Claimed], timers: Timers) -> InHand:
+    """Locks the runs of these timers, ascending, then the leases, and reads everything else.
+
+    A run whose version can't be compiled isn't in `runs`.
+    """
+    rows = store.lock([one.run_id for one in claimed if one.run_id])
+    steps = store.steps([one.step_id for one in claimed if one.step_id])
+    now, ours = timers.begin(claimed)
     versions = ruleset.by_version(row.version_id for row in rows.values())
     runs = {
-        row.id: _in_hand(row, versions[row.version_id], version=flags[row.tenant_id][2], now=now)
+        row.id: _in_hand(row, versions[row.version_id], now=now)
         for row in rows.values()
         if row.version_id in versions and versions[row.version_id].spec is not None
     }
-    return InHand(rows=rows, runs=runs, steps=steps, paused={tenant: flag[0] for tenant, flag in flags.items()})
+    return InHand(rows=rows, runs=runs, steps=steps, ours=ours, now=now)
 
 
-def _in_hand(row: RunRow, rule: Compiled, *, version: int, now: datetime) -> RunInHand:
+def _in_hand(row: RunRow, rule: Compiled, *, now: datetime) -> RunInHand:
     run = RunInHand(
         id=row.id,
-        tenant=ruleset.of_tenant(row.tenant_id, version),
+        tenant=ruleset.of_tenant(row.tenant_id, row.rules_version),
         rule=rule,
         event=row.event,
         was=row.state,

@@ -85,15 +85,8 @@ class WaveTurn:
         every = [*(one.call.claimed for one in finished), *claimed]
         done, wave = Done(), Wave()
         with transaction.atomic():
-            with connection.cursor() as cursor:
-                cursor.execute("SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '10s'")
-            inside = taking.take(
-                {one.run_id for one in every if one.run_id},
-                {one.step_id for one in every if one.step_id},
-                now=self.timers.now(),
-            )
-            ours = self.timers.hold(every)
-            self._take_in(finished, claimed, ours, inside, wave, done)
+            inside = taking.take(every, self.timers)
+            self._take_in(finished, claimed, inside, wave, done)
             _change_runs(inside, wave)
             wave.write()
             if finished:
@@ -110,26 +103,25 @@ class WaveTurn:
         self,
         finished: Sequence[Finished],
         claimed: Sequence[Claimed],
-        ours: set[int],
         inside: taking.InHand,
         wave: Wave,
         done: Done,
     ) -> None:
         """Puts into the wave what is still ours; the outcome of a lease that is gone is forgotten and counted."""
-        stale = [one for one in finished if one.call.claimed.timer_id not in ours]
+        stale = [one for one in finished if one.call.claimed.timer_id not in inside.ours]
         if stale:
             log.warning("stale_settle", what="wave", count=len(stale))
         for one in finished:
             if one not in stale:
                 self._came_back(one, inside, wave)
         for each in claimed:
-            if each.timer_id in ours:
+            if each.timer_id in inside.ours:
                 self._claimed(each, inside, wave, done)
 
     def _came_back(self, one: Finished, inside: taking.InHand, wave: Wave) -> None:
         claimed = one.call.claimed
         if claimed.kind == "deliver":
-            delivery.settle(claimed, one.outcome, wave, now=self.timers.now())
+            delivery.settle(claimed, one.outcome, wave, now=inside.now)
             return
         run, step = inside.runs.get(claimed.run_id or 0), inside.step(claimed.step_id)
         if run is None or step is None or step.row is None or step.row.state != "running":
@@ -159,7 +151,7 @@ class WaveTurn:
 
     def _claimed(self, claimed: Claimed, inside: taking.InHand, wave: Wave, done: Done) -> None:
         if claimed.kind == "deliver":
-            call = delivery.prepare(claimed, now=self.timers.now(), timeout=self.conf.step_timeout)
+            call = delivery.prepare(claimed, now=inside.now, timeout=self.conf.step_timeout)
             done.calls += [call] if call else []
             wave.settlements += [] if call else [_gone(claimed)]
             return
@@ -168,7 +160,7 @@ class WaveTurn:
         if row is None or (run is not None and step is None):
             wave.settlements.append(_gone(claimed))
             return
-        held = held_back(row, run, step.row if step else None, lane_paused=inside.paused.get(claimed.tenant_id, False))
+        held = held_back(row, run, step.row if step else None, lane_paused=row.lane_paused)
         if held is not None or run is None or step is None:
             self._held(claimed, held, row, run, step, wave, done)
         elif claimed.kind == "delay":

@@ -8,12 +8,17 @@ from automation.store import claims
 from automation.store import runs as store
 from automation.store.claims import Claimed
 
-__all__ = ["Claimed", "adopt", "cancelled", "claim", "dismiss", "enlist"]
+__all__ = ["Claimed", "adopt", "cancelled", "claim", "dismiss", "enlist", "settle_in"]
 
 
 def enlist(worker: uuid.UUID, *, pool: str, release: str, host: str, lease: float) -> None:
     """Writes the worker's row for this process."""
     claims.enlist(worker, pool=pool, release=release, host=host, pid=os.getpid(), lease=lease)
+
+
+def settle_in() -> None:
+    """Limits on what this process's connection waits for; anew after each reconnection."""
+    claims.limit_waits()
 
 
 def dismiss(worker: uuid.UUID) -> None:

@@ -55,7 +55,10 @@ class RuleVersion(TenantOwned):
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["rule", "number"], name="automation_version_number")]
+        constraints = [
+            models.UniqueConstraint(fields=["rule", "number"], name="automation_version_number"),
+            models.UniqueConstraint(fields=["tenant", "id"], name="automation_version_tenant_id"),
+        ]
 
     def __str__(self) -> str:
         return f"version {self.number}"

@@ -9,6 +9,16 @@ from typing import NamedTuple
 from automation.store import statements
 
 
+class Begun(NamedTuple):
+    """How a matcher's transaction begins: is the lease ours, the tenant's flags, the time, ids for new runs."""
+
+    ours: bool
+    paused: bool
+    hold_new: bool
+    now: datetime
+    run_ids: list[int]
+
+
 @dataclass(frozen=True, slots=True)
 class Claimed:
     """A timer under this worker's lease. `lease_seq` is the fence: a write with an older one is refused."""
@@ -27,6 +37,8 @@ class Claimed:
     lane_pass: int
     rules_version: int
     claimed_at: datetime
+    step_kind: str = ""  # of the step that it is for; both never change once a step is written
+    action: str = ""
 
 
 class Settlement(NamedTuple):
@@ -51,6 +63,14 @@ def beat(worker: uuid.UUID, *, lease: float) -> bool:
     return bool(statements.value("SELECT automation_beat(%s, %s)", [worker, timedelta(seconds=lease)]))
 
 
+def limit_waits() -> None:
+    """No lock is waited for longer than 2 s, and a transaction that was left open ends after 15 s."""
+    statements.value(
+        "SELECT set_config('lock_timeout', '2s', false),"
+        " set_config('idle_in_transaction_session_timeout', '15s', false)"
+    )
+
+
 def dismiss(worker: uuid.UUID) -> None:
     """Deletes the row of a worker that holds nothing any more; with leases left the row stays for the reaper."""
     statements.count(
@@ -65,7 +85,8 @@ def claim(
 ) -> list[Claimed]:
     """Leases up to `most` due timers of the pool, at most `take` a lane, in fairness order; never waits for a lock."""
     found = statements.rows(
-        "SELECT * FROM automation_claim(%s, %s, %s, %s, %s, %s, %s)",
+        "SELECT c.*, COALESCE(s.kind, ''), COALESCE(s.action, '') FROM automation_claim(%s, %s, %s, %s, %s, %s, %s) c"
+        " LEFT JOIN automation_stepexecution s ON s.id = c.step_id",
         [worker, pool, most, take, timedelta(seconds=deadline), floor, match_only],
     )
     return [Claimed(*row) for row in found]
@@ -75,8 +96,9 @@ def adopt(worker: uuid.UUID) -> list[Claimed]:
     """The timers that are leased under this worker's id, for a claim whose answer got lost."""
     found = statements.rows(
         "SELECT t.id, t.lane_id, t.tenant_id, t.kind, t.run_id, t.step_id, t.subject_id, t.lease_seq, t.deliveries,"
-        " t.lost, t.deadline_at, l.stride_pass, l.rules_version, automation_now()"
-        " FROM automation_timer t JOIN automation_lane l ON l.id = t.lane_id"
+        " t.lost, t.deadline_at, l.stride_pass, l.rules_version, automation_now(), COALESCE(s.kind, ''),"
+        " COALESCE(s.action, '') FROM automation_timer t JOIN automation_lane l ON l.id = t.lane_id"
+        " LEFT JOIN automation_stepexecution s ON s.id = t.step_id"
         " WHERE t.state = 'leased' AND t.worker_id = %s",
         [worker],
     )
@@ -91,6 +113,24 @@ def hold(worker: uuid.UUID, timers: Sequence[tuple[int, int]]) -> set[int]:
         "SELECT automation_hold(%s, %s::bigint[], %s::bigint[])", [worker, *statements.columns(timers)]
     )
     return {row[0] for row in found}
+
+
+def begin(worker: uuid.UUID, timers: Sequence[tuple[int, int]]) -> tuple[datetime, set[int]]:
+    """The database's time, and which of these (timer id, lease_seq) are still this worker's until the commit."""
+    now, held = statements.rows(
+        "SELECT automation_now(), ARRAY(SELECT automation_hold(%s, %s::bigint[], %s::bigint[]))",
+        [worker, *statements.columns(timers, 2)],
+    )[0]
+    return now, set(held)
+
+
+def begin_match(worker: uuid.UUID, claimed: Claimed, *, runs: int) -> Begun:
+    """Begins a matcher's transaction, which may insert so many runs."""
+    found = statements.rows(
+        "SELECT * FROM automation_begin_match(%s, %s, %s, %s, %s)",
+        [worker, claimed.timer_id, claimed.lease_seq, claimed.tenant_id, runs],
+    )
+    return Begun(*found[0])
 
 
 def settle_wave(worker: uuid.UUID, settlements: Sequence[Settlement]) -> int:

@@ -4,19 +4,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from automation.store import statements, verbs
 from automation.store.events import COLUMNS, EventRow, row
-
-
-class NewRun(NamedTuple):
-    """A run to be inserted, started or suppressed with its reason."""
-
-    rule_id: int
-    version_id: int
-    state: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +22,8 @@ class RunRow:
     reason: str
     cancel_requested_at: datetime | None
     forked: bool
+    lane_paused: bool
+    rules_version: int
     event: EventRow
 
 
@@ -51,28 +44,18 @@ class StepRow:
     open_attempt: bool
 
 
-INSERT_RUNS = """
-INSERT INTO automation_run (tenant_id, rule_id, rule_version_id, event_id, origin, state, reason, model, record,
-                            root_event_id, depth, ended_at, deadline_at)
-SELECT %s, u.rule_id, u.version_id, %s, 'event', u.state, u.reason, %s, %s, %s, %s,
-       CASE WHEN u.state = 'suppressed' THEN clock_timestamp() END, automation_now() + interval '400 days'
-  FROM unnest(%s::bigint[], %s::bigint[], %s::varchar[], %s::varchar[]) WITH ORDINALITY
-       AS u (rule_id, version_id, state, reason, place)
- ORDER BY u.place
-ON CONFLICT (event_id, rule_id) WHERE origin = 'event' AND forked_from_run_id IS NULL DO NOTHING
-RETURNING rule_id, id
-"""
 LOCK_RUNS = f"""
 SELECT r.id, r.tenant_id, r.rule_id, r.rule_version_id, r.state, r.reason, r.cancel_requested_at,
-       r.forked_from_run_id IS NOT NULL, {COLUMNS}
+       r.forked_from_run_id IS NOT NULL, l.paused, l.rules_version, {COLUMNS}
   FROM automation_run r JOIN automation_event e ON e.id = r.event_id
- WHERE r.id = ANY(%s) ORDER BY r.id FOR NO KEY UPDATE OF r
+  JOIN automation_lane l ON l.tenant_id = r.tenant_id
+ WHERE r.id = ANY(%s::bigint[]) ORDER BY r.id FOR NO KEY UPDATE OF r
 """  # noqa: S608 the columns of store.events
 STEPS = """
 SELECT s.id, s.run_id, s.path, s.epoch, s.kind, s.state, s.attempts, s.retried_at_attempt, s.effect_state,
        s.idempotency_key, EXISTS (SELECT 1 FROM automation_attempt a
                                    WHERE a.step_id = s.id AND a.number = s.attempts AND a.outcome = '')
-  FROM automation_stepexecution s WHERE s.id = ANY(%s)
+  FROM automation_stepexecution s WHERE s.id = ANY(%s::bigint[])
 """
 WAITING = """
 SELECT r.rule_id, r.model, r.record, r.id FROM automation_run r
@@ -91,19 +74,12 @@ SELECT count(*) FROM (SELECT 1 FROM automation_run
 """
 
 
-def insert(event: EventRow, runs: Sequence[NewRun]) -> dict[int, int]:
-    """Inserts an event's runs together; {rule id: run id} of those that weren't there yet."""
-    about = [event.tenant_id, event.id, event.model, event.record, event.root_id, event.cause.depth]
-    return {row[0]: row[1] for row in statements.rows(INSERT_RUNS, [*about, *statements.columns(runs)])}
-
-
-def suppress(run_ids: Sequence[int], reason: str) -> None:
-    """Marks runs of this transaction that didn't start after all."""
-    statements.count(
-        "UPDATE automation_run SET state = 'suppressed', reason = %s, ended_at = clock_timestamp()"
-        " WHERE id = ANY(%s) AND state = 'pending'",
-        [reason, list(run_ids)],
+def started(event_ids: Sequence[int]) -> set[tuple[int, int]]:
+    """(event id, rule id) of the runs that these events have."""
+    found = statements.rows(
+        "SELECT event_id, rule_id FROM automation_run WHERE event_id = ANY(%s::bigint[])", [list(event_ids)]
     )
+    return {(row[0], row[1]) for row in found}
 
 
 def supersede(tenant_id: int, run_ids: Sequence[int]) -> None:
@@ -113,16 +89,29 @@ def supersede(tenant_id: int, run_ids: Sequence[int]) -> None:
     busy = [one.id for one in rows if "leased" in states.get(one.id, ())]
     verbs.request_cancel(busy)
     verbs.cancel_runs([one.id for one in rows if one.id not in busy], actor="")
-    statements.count("UPDATE automation_run SET reason = 'superseded' WHERE id = ANY(%s)", [[one.id for one in rows]])
+    statements.count(
+        "UPDATE automation_run SET reason = 'superseded' WHERE id = ANY(%s::bigint[])", [[one.id for one in rows]]
+    )
 
 
 def lock(run_ids: Sequence[int]) -> dict[int, RunRow]:
     """Locks runs in ascending order, the first locks of a transaction, and reads them with their events."""
     found: dict[int, RunRow] = {}
     for values in statements.rows(LOCK_RUNS, [sorted(set(run_ids))]):
-        id_, tenant_id, rule_id, version_id, state, reason, cancel_requested_at, forked = values[:8]
+        id_, tenant_id, rule_id, version_id, state, reason, cancel_requested_at = values[:7]
+        forked, lane_paused, rules_version = values[7:10]
         found[id_] = RunRow(
-            id_, tenant_id, rule_id, version_id, state, reason, cancel_requested_at, forked, row(values[8:])
+            id=id_,
+            tenant_id=tenant_id,
+            rule_id=rule_id,
+            version_id=version_id,
+            state=state,
+            reason=reason,
+            cancel_requested_at=cancel_requested_at,
+            forked=forked,
+            lane_paused=lane_paused,
+            rules_version=rules_version,
+            event=row(values[10:]),
         )
     return found
 
@@ -130,6 +119,12 @@ def lock(run_ids: Sequence[int]) -> dict[int, RunRow]:
 def steps(step_ids: Sequence[int]) -> dict[int, StepRow]:
     """The steps, and whether their newest attempt is still open."""
     return {values[0]: StepRow(*values) for values in statements.rows(STEPS, [list(step_ids)])}
+
+
+def kind_of(step_id: int) -> tuple[str, str]:
+    """(kind, action) of a step; both never change once it is written."""
+    found = statements.rows("SELECT kind, action FROM automation_stepexecution WHERE id = %s", [step_id])
+    return (found[0][0], found[0][1]) if found else ("", "")
 
 
 def outputs(run_id: int) -> dict[str, Any]:
@@ -168,7 +163,8 @@ def spent(root_event_id: int, limit: int) -> int:
 def cancel_requested(run_ids: Sequence[int]) -> list[int]:
     """Those of the runs that somebody asked to stop."""
     found = statements.rows(
-        "SELECT id FROM automation_run WHERE id = ANY(%s) AND cancel_requested_at IS NOT NULL", [list(run_ids)]
+        "SELECT id FROM automation_run WHERE id = ANY(%s::bigint[]) AND cancel_requested_at IS NOT NULL",
+        [list(run_ids)],
     )
     return [values[0] for values in found]
 

@@ -88,6 +88,22 @@ class RunChange(NamedTuple):
     reason: str = ""
 
 
+class NewRun(NamedTuple):
+    """A run to be inserted, started or suppressed with its reason; its id comes from `automation_begin_match`."""
+
+    id: int
+    tenant_id: int
+    rule_id: int
+    version_id: int
+    event_id: int
+    state: str
+    reason: str
+    model: str
+    record: int | None
+    root_event_id: int
+    depth: int
+
+
 class NewDeadLetter(NamedTuple):
     """A step that failed for good, or an event set aside, with the context that a person needs."""
 
@@ -126,6 +142,8 @@ class Wave:
     attempts: list[NewAttempt] = field(default_factory=list)
     closed: list[ClosedAttempt] = field(default_factory=list)
     runs: list[RunChange] = field(default_factory=list)
+    new_runs: list[NewRun] = field(default_factory=list)
+    matched: list[int] = field(default_factory=list)
     dead: list[NewDeadLetter] = field(default_factory=list)
     notices: list[NewNotice] = field(default_factory=list)
     sent: list[int] = field(default_factory=list)
@@ -133,61 +151,45 @@ class Wave:
     settlements: list[Settlement] = field(default_factory=list)
 
     def write(self) -> None:
-        """Writes all but the timers; raises `Stale` when a guarded row isn't as it was read.
+        """Writes all but the timers; raises `Stale` when a guarded row isn't as it was read, or a run is there already.
 
         Notices that nobody has been told of yet add a timer to `timers`. The caller writes these and settles last.
         """
-        self._write_steps()
-        _insert_steps(self.new_steps)
-        _close_attempts(self.closed)
-        _insert_attempts(self.attempts)
-        _change_runs(self.runs)
-        _insert_dead_letters(self.dead)
+        if any((self.steps, self.new_steps, self.attempts, self.closed, self.runs, self.new_runs, self.matched)):
+            self._write_rows()
+        if self.dead:
+            rows = [(*letter[:6], dumps(letter.snapshot)) for letter in self.dead]
+            statements.count(wave_sql.INSERT_DEAD_LETTERS, statements.columns(rows))
         self.timers += _insert_notices(self.notices)
         _mark_sent(self.sent)
 
-    def _write_steps(self) -> None:
-        if not self.steps:
-            return
-        for change in self.steps:
-            if change.was != change.state and not may_move(STEP_MOVES, change.was, change.state):
-                raise ValueError(f"a step can't go from {change.was} to {change.state}")
-        rows = [(*c[:10], dumps(c.input), dumps(c.output), c.error, c.started, c.ended) for c in self.steps]
-        _expect(len(rows), _write(wave_sql.UPDATE_STEPS, rows))
+    def _write_rows(self) -> None:
+        _check_moves(self.steps, STEP_MOVES)
+        _check_moves(self.runs, RUN_MOVES)
+        steps = [(*c[:10], dumps(c.input), dumps(c.output), c.error, c.started, c.ended) for c in self.steps]
+        runs = [(*change, change.state in TERMINAL_RUN) for change in self.runs]
+        new_runs = [(*run, run.state in TERMINAL_RUN) for run in self.new_runs]
+        new_steps = [(*s[:11], dumps(s.input), dumps(s.output), s.error, s.started, s.ended) for s in self.new_steps]
+        done = statements.rows(
+            wave_sql.WRITE,
+            [
+                *statements.columns(steps, 15),
+                *statements.columns(self.closed, 4),
+                *statements.columns(runs, 5),
+                *statements.columns(new_runs, 12),
+                *statements.columns(new_steps, 16),
+                *statements.columns(self.attempts, 8),
+                list(self.matched),
+            ],
+        )[0]
+        if done != (len(self.steps), len(self.closed), len(self.runs), len(self.new_runs)):
+            raise Stale
 
 
-def _write(sql: str, table: Sequence[Sequence[Any]]) -> int:
-    return statements.count(sql, statements.columns(table)) if table else 0
-
-
-def _expect(asked: int, done: int) -> None:
-    if asked != done:
-        raise Stale
-
-
-def _insert_steps(steps: Sequence[NewStep]) -> None:
-    rows = [(*s[:11], dumps(s.input), dumps(s.output), s.error, s.started, s.ended) for s in steps]
-    _write(wave_sql.INSERT_STEPS, rows)
-
-
-def _close_attempts(closed: Sequence[ClosedAttempt]) -> None:
-    _expect(len(closed), _write(wave_sql.CLOSE_ATTEMPTS, closed))
-
-
-def _insert_attempts(attempts: Sequence[NewAttempt]) -> None:
-    _write(wave_sql.INSERT_ATTEMPTS, attempts)
-
-
-def _change_runs(runs: Sequence[RunChange]) -> None:
-    for change in runs:
-        if change.was != change.state and not may_move(RUN_MOVES, change.was, change.state):
-            raise ValueError(f"a run can't go from {change.was} to {change.state}")
-    rows = [(*change, change.state in TERMINAL_RUN) for change in runs]
-    _expect(len(runs), _write(wave_sql.UPDATE_RUNS, rows))
-
-
-def _insert_dead_letters(dead: Sequence[NewDeadLetter]) -> None:
-    _write(wave_sql.INSERT_DEAD_LETTERS, [(*letter[:6], dumps(letter.snapshot)) for letter in dead])
+def _check_moves(changes: Iterable[StepChange | RunChange], moves: Mapping[str, frozenset[str]]) -> None:
+    for change in changes:
+        if change.was != change.state and not may_move(moves, change.was, change.state):
+            raise ValueError(f"there is no way from {change.was} to {change.state}")
 
 
 def _insert_notices(notices: Iterable[NewNotice]) -> list[NewTimer]:

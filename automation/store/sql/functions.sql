@@ -408,3 +408,20 @@ CREATE OR REPLACE FUNCTION automation_end_sweep(p_name varchar, p_holder uuid) R
   UPDATE automation_sweep x SET holder = NULL, expires_at = NULL, last_ok_at = automation_now() WHERE x.name = p_name AND x.holder = p_holder
 $$;
 
+-- Begins a matcher's transaction: whether the lease stands (kept until its end: the reaper passes by, an arming isn't blocked),
+-- the tenant's flags as they are now, the time, and ids for the runs that it may insert. A user who waits for a row of ours gets
+-- it, or we give way: 200 ms, below deadlock_timeout.
+CREATE OR REPLACE FUNCTION automation_begin_match(p_worker uuid, p_timer bigint, p_seq bigint, p_tenant bigint, p_runs integer)
+RETURNS TABLE (ours boolean, paused boolean, hold_new boolean, at timestamptz, run_ids bigint[])
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+  PERFORM set_config('lock_timeout', '200ms', true);
+  at := automation_now();
+  PERFORM 1 FROM automation_timer x
+    WHERE x.id = p_timer AND x.state = 'leased' AND x.worker_id = p_worker AND x.lease_seq = p_seq FOR KEY SHARE;
+  ours := FOUND;
+  SELECT l.paused, l.hold_new INTO paused, hold_new FROM automation_lane l WHERE l.tenant_id = p_tenant;
+  run_ids := ARRAY(SELECT nextval(pg_get_serial_sequence('automation_run', 'id')) FROM generate_series(1, p_runs));
+  RETURN NEXT;
+END $$;

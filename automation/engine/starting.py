@@ -1,0 +1,130 @@
+"""Starts the runs of an event in its transaction: leading local steps in position order, then the first wake-up."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from automation.catalog import registry
+from automation.engine.advance import Advance
+from automation.engine.execute import PUT_OFF
+from automation.engine.local import RecordInHand, take
+from automation.engine.match import Chosen, Judged
+from automation.engine.progress import FollowUp, RunInHand
+from automation.engine.ruleset import Compiled, TenantRules
+from automation.engine.stretch import walk
+from automation.store import runs
+from automation.store.events import EventRow
+from automation.store.timers import NewTimer
+from automation.store.waves import NewRun, StepIds, Wave
+
+TOGETHER = 50  # events a transaction, where none of them touches a record
+
+
+@dataclass(slots=True)
+class Starting:
+    """What an event's transaction starts with: the tenant's rules, the time, and ids for runs and steps."""
+
+    tenant: TenantRules
+    now: datetime
+    run_ids: Iterator[int]
+    step_ids: StepIds
+    advance: Advance
+    careful: bool = False
+
+    def start(self, judged: Judged, wave: Wave) -> int:
+        """Puts an event's runs into the wave; answers how many local steps were done."""
+        event = judged.event
+        old = sorted({run_id for chosen in judged.chosen for run_id in chosen.supersedes})
+        if old:
+            runs.supersede(event.tenant_id, old)
+        record = self._record(judged)
+        steps, stopped = 0, False
+        for chosen in judged.chosen:
+            run = self._in_hand(chosen, event)
+            if stopped and not chosen.reason:
+                chosen.reason = "stopped_by_rule"
+            if chosen.reason:
+                run.state, run.reason = "suppressed", chosen.reason
+            elif chosen.held:
+                self._keep(run, chosen, wave)
+            else:
+                stretch = walk(run, run.spec.first, record, ids=self.step_ids.next, careful=self.careful)
+                steps += len(stretch.wave.new_steps) + bool(stretch.failed)
+                stopped = stretch.stops_later
+                self._follow(run, self.advance.after_stretch(stretch, wave), wave)
+            wave.new_runs.append(_row(run))
+        wave.matched.append(event.id)
+        return steps
+
+    def _in_hand(self, chosen: Chosen, event: EventRow) -> RunInHand:
+        return RunInHand(
+            id=next(self.run_ids), tenant=self.tenant, rule=chosen.rule, event=event, was="pending", now=self.now
+        )
+
+    def _record(self, judged: Judged) -> RecordInHand | None:
+        event = judged.event
+        if not event.model or event.record is None or not any(map(_touches, judged.chosen)):
+            return None
+        return take(registry.model(event.model), event.tenant_id, event.record)
+
+    def _follow(self, run: RunInHand, follow_up: FollowUp, wave: Wave) -> None:
+        if follow_up.kind is not None:
+            timer = NewTimer(run.event.tenant_id, follow_up.kind, follow_up.due_at, run_id=run.id)
+            wave.timers.append(timer._replace(step_id=follow_up.step_id))
+
+    def _keep(self, run: RunInHand, chosen: Chosen, wave: Wave) -> None:
+        """A paused rule gets its run, which waits: that is how its events are kept while other rules go on."""
+        follow_up = self.advance.enter(run, run.spec.first, wave)
+        run.reason = chosen.held
+        if follow_up.kind == "step":
+            follow_up = follow_up._replace(due_at=run.now + timedelta(seconds=PUT_OFF))
+        self._follow(run, follow_up, wave)
+
+
+def groups(judged: list[Judged]) -> Iterator[list[Judged]]:
+    """Events in their order, cut into transactions: one each, but those together that touch no record."""
+    group: list[Judged] = []
+    for one in judged:
+        if group and (len(group) >= TOGETHER or not _plain(one) or not _plain(group[-1])):
+            yield group
+            group = []
+        group.append(one)
+    if group:
+        yield group
+
+
+def _plain(judged: Judged) -> bool:
+    """Whether an event's runs depend on no other run and touch no record before their first wait."""
+    return all(
+        chosen.rule.spec is not None and chosen.rule.spec.again == "both" and not _touches(chosen)
+        for chosen in judged.chosen
+    )
+
+
+def _touches(chosen: Chosen) -> bool:
+    """Whether the rule's leading steps may touch the record; if none does, it isn't locked."""
+    return not chosen.reason and not chosen.held and _leads_local(chosen.rule)
+
+
+def _leads_local(rule: Compiled) -> bool:
+    if rule.spec is None or rule.spec.first is None:
+        return False
+    first = rule.spec.nodes[rule.spec.first]
+    return first.local or ((first.kind == "branch" or first.off) and any(node.local for node in rule.spec.nodes))
+
+
+def _row(run: RunInHand) -> NewRun:
+    event = run.event
+    return NewRun(
+        id=run.id,
+        tenant_id=event.tenant_id,
+        rule_id=run.rule.rule_id,
+        version_id=run.rule.version_id,
+        event_id=event.id,
+        state=run.state,
+        reason=run.reason,
+        model=event.model,
+        record=event.record,
+        root_event_id=event.root_id,
+        depth=event.cause.depth,
+    )
