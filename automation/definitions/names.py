@@ -10,6 +10,7 @@ from automation.core.facts import EVENT_PREFIX
 from automation.definitions.scope import Scope
 
 COMMON = ("tenant.name", "rule.name")
+STEPS_PREFIX = "steps."
 ANY = "*"
 """Ends a known name below which every name is known."""
 
@@ -40,10 +41,10 @@ class Names:
 
     def add_step(self, step_id: str) -> None:
         """From here on the outputs of a step can be used."""
-        self.known.add(f"steps.{step_id}.{ANY}")
+        self.known.add(f"{STEPS_PREFIX}{step_id}.{ANY}")
 
     def check(self, source: str, target: str) -> list[str]:
-        """What is wrong with a template, in words; the fields that it names are noted as read."""
+        """What is wrong with a template, in words; the fields and outputs that it names are noted as read."""
         if self.scope.automatable is None:
             return []
         used, problems = templating.check_names(source, frozenset(self.known), target=target)
@@ -51,7 +52,7 @@ class Names:
             path = self.paths.get(name)
             if path:
                 self.scope.reads.add(path)
-            elif name.startswith(EVENT_PREFIX):
+            elif name.startswith((EVENT_PREFIX, STEPS_PREFIX)):
                 self.scope.reads.add(name)
         return [_WORDS[problem.code]() % {"name": problem.detail, "hint": problem.hint} for problem in problems]
 
