@@ -247,3 +247,18 @@ def test_with_no_thread_free_only_matchers_are_claimed(store: Store) -> None:
     worker = store.worker()
     assert [one["kind"] for one in store.claim(worker, 1, match_only=True)] == ["match"]
     assert store.claim(worker, 1, match_only=True) == []
+
+
+def test_a_retry_of_the_same_step_goes_on_counting_its_deliveries(store: Store) -> None:
+    (lane,) = store.lanes(1)
+    store.timers([lane], 1)
+    store.run("UPDATE automation_timer SET step_id = 7")
+    worker = store.worker()
+    settle = (
+        "SELECT automation_settle_wave(%s, %s::bigint[], %s::bigint[], %s::varchar[],"
+        " ARRAY[automation_now() - interval '1 second'], %s::bigint[])"
+    )
+    for next_step, deliveries in ((7, 1), (7, 2), (8, 3), (8, 1)):
+        (one,) = store.claim(worker)
+        assert one["deliveries"] == deliveries
+        assert store.value(settle, worker, [one["timer_id"]], [one["lease_seq"]], ["retry"], [next_step]) == 1

@@ -218,7 +218,8 @@ BEGIN
     back AS (
       UPDATE automation_timer x
          SET state = 'pending', worker_id = NULL, deadline_at = NULL, kind = q.kind, due_at = q.due, lost = 0,
-             deliveries = CASE WHEN q.step IS NULL THEN x.deliveries ELSE 0 END, step_id = COALESCE(q.step, x.step_id)
+             deliveries = CASE WHEN q.step IS NULL OR q.step = x.step_id THEN x.deliveries ELSE 0 END,
+             step_id = COALESCE(q.step, x.step_id)
         FROM q, mine WHERE x.id = mine.id AND q.id = x.id AND q.kind IS NOT NULL RETURNING x.lane_id, q.due)
     SELECT b.lane_id AS lane, count(*)::integer AS freed, min(b.due) AS due
       FROM (SELECT * FROM gone UNION ALL SELECT * FROM back) b GROUP BY b.lane_id ORDER BY b.lane_id
