@@ -18,7 +18,7 @@ LOOK = 0.2  # seconds between two looks at whether it is time to stop
 
 
 def drive(tenants: Sequence[int], every: float) -> None:
-    """Change tickets until SIGTERM or SIGINT, each tenant's about once in `every` seconds; ends after the last commit."""
+    """Change tickets until SIGTERM or SIGINT, each tenant's about once in `every` seconds, and end in order."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stop.set())

@@ -140,7 +140,7 @@ class Lab:
         return replace(found, own_steps=sum(steps.values()), on_shared=shared)
 
     def _look(self, tree: ProcessTree, world: World) -> bool:
-        """Passes time, notes which pool each worker is of while its row is there, and tells how far things have come."""
+        """Passes time, notes each worker's pool while its row is there, and tells how far things have come."""
         _go_on(tree.turn(0))
         self.pool_of |= figures.pools()
         self.held_by |= figures.holders_of(world.contoso)

@@ -26,7 +26,7 @@ _UNMATCHED = """
 SELECT EXTRACT(epoch FROM clock_timestamp() - e.created_at)::float8 FROM automation_event e
  WHERE e.tenant_id = ANY(%s) AND e.matched_at IS NULL AND e.cause_run_id IS NULL
 """
-_LIVE = "('pending', 'running', 'waiting', 'paused')"
+_LIVE = ["pending", "running", "waiting", "paused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +119,9 @@ def waiting(tenants: Sequence[int]) -> bool:
     """Whether a change of these tenants' people has not been matched, or its run has not ended."""
     sql = (
         "SELECT EXISTS (SELECT 1 FROM automation_event WHERE tenant_id = ANY(%s) AND matched_at IS NULL)"
-        f" OR EXISTS (SELECT 1 FROM automation_run WHERE tenant_id = ANY(%s) AND state IN {_LIVE})"
+        " OR EXISTS (SELECT 1 FROM automation_run WHERE tenant_id = ANY(%s) AND state = ANY(%s))"
     )
-    return bool(_rows(sql, [list(tenants), list(tenants)])[0][0])
+    return bool(_rows(sql, [list(tenants), list(tenants), _LIVE])[0][0])
 
 
 def runs_of(root_event: int) -> tuple[int, int]:
@@ -137,10 +137,11 @@ def runs_of(root_event: int) -> tuple[int, int]:
 def is_over(root_event: int) -> bool:
     """Whether nothing of what an event has led to is still to come."""
     sql = (
-        "SELECT NOT EXISTS (SELECT 1 FROM automation_event e WHERE e.matched_at IS NULL AND %s IN (e.id, e.root_event_id))"
-        f" AND NOT EXISTS (SELECT 1 FROM automation_run r WHERE r.root_event_id = %s AND r.state IN {_LIVE})"
+        "SELECT NOT EXISTS (SELECT 1 FROM automation_event e"
+        " WHERE e.matched_at IS NULL AND %s IN (e.id, e.root_event_id))"
+        " AND NOT EXISTS (SELECT 1 FROM automation_run r WHERE r.root_event_id = %s AND r.state = ANY(%s))"
     )
-    return bool(_rows(sql, [root_event, root_event])[0][0])
+    return bool(_rows(sql, [root_event, root_event, _LIVE])[0][0])
 
 
 def ended(tenant_id: int, records: Sequence[int], rule: str = "") -> tuple[int, float]:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import logging
 import sys
 from collections import deque
 from typing import Any
@@ -40,6 +41,7 @@ class Command(BaseCommand):
             return
         if options["tenants"] < 3 or options["tickets"] < 1:
             raise CommandError("The experiment needs three tenants and one ticket at least.")
+        logging.getLogger("django-q").setLevel(logging.WARNING)
         found = self._run(options)
         if options["json"]:
             self.stdout.write(json.dumps(found.to_json()))
