@@ -52,6 +52,8 @@ def _compiled(condition: Condition) -> Judge:
     items = tuple(_compiled(item) for item in condition.items)
     if not items:
         return lambda facts, moment: None
+    if len(items) == 1 and condition.mode != "none":
+        return items[0]
     return _joined(items, stops_at=condition.mode != "all", answer=condition.mode == "any")
 
 

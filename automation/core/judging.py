@@ -9,6 +9,7 @@ from automation.core.comparisons import Test
 from automation.core.facts import EVENT_PREFIX, Facts, read
 from automation.core.moments import TIME_OPERATORS, Moment
 from automation.core.operators import OPERATORS, Operator
+from automation.core.quick import quick_judge
 from automation.core.spec import Leaf
 from automation.core.values import DECODERS, UNFIT, number
 
@@ -32,9 +33,10 @@ def judge_of(leaf: Leaf) -> Judge:
         return _unknown
     if leaf.field.startswith(EVENT_PREFIX):
         return _on_event(leaf.field[len(EVENT_PREFIX) :], decode, test, operator.missing)
-    if decode is None:
-        return _on_snapshot(leaf.field, test, operator.missing)
-    return _on_decoded(leaf.field, decode, test, operator.missing)
+    if decode is not None:
+        return _on_decoded(leaf.field, decode, test, operator.missing)
+    quick = quick_judge(leaf.op, leaf.type, leaf.field, leaf.value)
+    return _on_snapshot(leaf.field, test, operator.missing) if quick is None else quick
 
 
 def decoder_of(leaf: Leaf) -> Decode | None:
