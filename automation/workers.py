@@ -141,6 +141,8 @@ class Pump:
         if self.lease.age() > self.conf.lease - self.conf.fence_margin:
             return []
         free = self.door.free()
+        if free == 0 and not self.conf.match_ahead:
+            return []
         if time.monotonic() - self._floor_at >= 1.0:
             self._floor, self._floor_at = -1, time.monotonic()
         claimed = claim(

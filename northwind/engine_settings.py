@@ -7,10 +7,10 @@ from environ import Env
 
 from automation.conf import Conf
 
-# They switch a protection off, or reach the machine itself: for the demo, the lab, the bench and tests.
-NEVER_IN_A_DEPLOYMENT = frozenset({"allow_loopback", "loop_guard", "loop_stop", "idempotency_keys", "time_scale"})
 # They switch the engine's own protections off, which nobody does by accident: only beside one of these variables.
-EXPERIMENTS = frozenset({"loop_guard", "loop_stop", "idempotency_keys"})
+EXPERIMENTS = frozenset({"loop_guard", "loop_stop", "idempotency_keys", "match_ahead"})
+# Those, and what reaches the machine itself: for the demo, the lab, the bench and tests.
+NEVER_IN_A_DEPLOYMENT = EXPERIMENTS | {"allow_loopback", "time_scale"}
 EXPERIMENTING = ("AUTOMATION_LAB", "AUTOMATION_TESTS")
 
 

@@ -46,7 +46,7 @@ class Setup:
     def environment(self) -> dict[str, str]:
         """What the workers get; the engine's real mechanism is switched off, nothing is simulated."""
         found = {"AUTOMATION_LAB": "1", "AUTOMATION_ALLOW_LOOPBACK": "1", "WORKERS": "2", "PYTHONUNBUFFERED": "1"}
-        if SWITCHES.get(self.without):
+        if self.without:
             found[SWITCHES[self.without]] = "0"
         return found
 

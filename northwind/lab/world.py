@@ -21,6 +21,15 @@ CHUNK = 100  # tickets of an import in one transaction
 # A cap that nothing reaches: what a queue without a limit per tenant has.
 NO_CAP = 1_000_000
 
+_FIRST_COME = """
+CREATE OR REPLACE FUNCTION automation_lane_of(p_tenant bigint) RETURNS bigint LANGUAGE sql STABLE AS
+  'SELECT min(x.id) FROM automation_lane x';
+CREATE FUNCTION lab_keep_place() RETURNS trigger LANGUAGE plpgsql AS
+  'BEGIN NEW.due_at := OLD.due_at; RETURN NEW; END';
+CREATE TRIGGER lab_keep_place BEFORE UPDATE ON automation_timer FOR EACH ROW
+  WHEN (OLD.kind = 'match' AND OLD.state = 'leased' AND NEW.state = 'pending') EXECUTE FUNCTION lab_keep_place();
+"""
+
 
 @dataclass(slots=True)
 class World:
@@ -85,14 +94,14 @@ def make_world(tenants: int, *, pager: str, inventory: str) -> World:
 
 
 def share_one_lane() -> None:
-    """Let all tenants use one lane without a cap: the first-come queue that most products start with."""
+    """Let all tenants use one lane without a cap, served as it comes: the queue that most products start with.
+
+    A matcher that isn't done keeps its place as well, instead of going to the end of the line.
+    """
     lane = Lane.objects.earliest("id")
     Lane.objects.filter(pk=lane.pk).update(max_running=NO_CAP)
     with connection.cursor() as cursor:
-        cursor.execute(
-            "CREATE OR REPLACE FUNCTION automation_lane_of(p_tenant bigint) RETURNS bigint LANGUAGE sql STABLE AS"
-            " 'SELECT min(x.id) FROM automation_lane x'"
-        )
+        cursor.execute(_FIRST_COME)
 
 
 def move_to_pool(tenant_id: int, pool: str) -> None:
