@@ -27,6 +27,7 @@ from automation.core.calendars import add as add_span
 from automation.core.facts import same
 from automation.core.spec import Retry
 from automation.engine.history import history_of, pending_for
+from automation.engine.operate import Refused
 from automation.engine.posting import DifferentBody, manual_rules_for, post_event, run_by_hand
 from automation.engine.sources import by_api, importing
 from automation.engine.watched import Watched
@@ -49,6 +50,7 @@ __all__ = [
     "OutsideContext",
     "PrepareContext",
     "PreviewContext",
+    "Refused",
     "Retry",
     "Span",
     "TagList",

@@ -29,6 +29,13 @@ class AuditedAdmin(admin.ModelAdmin[Any]):
             [*fields, "tenant"] if obj is not None and hasattr(obj, "tenant_id") and "tenant" not in fields else fields
         )
 
+    def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
+        """Look among one tenant's rows only, where the field that asks names its tenant."""
+        tenant_id = request.GET.get("tenant", "")
+        if tenant_id.isdigit() and hasattr(self.model, "tenant_id"):
+            queryset = queryset.filter(tenant_id=tenant_id)
+        return super().get_search_results(request, queryset, search_term)
+
     def save_model(self, request: HttpRequest, obj: Model, form: ModelForm[Any], change: bool) -> None:
         """Save and say what changed."""
         super().save_model(request, obj, form, change)

@@ -2,6 +2,7 @@
 
 import django.db.models.deletion
 import django.db.models.functions.datetime
+import django.db.models.manager
 from django.db import migrations, models
 
 import northwind.tags
@@ -32,7 +33,6 @@ class Migration(migrations.Migration):
                     "tenant",
                     models.ForeignKey(
                         db_index=False,
-                        editable=False,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
                         to="tenants.tenant",
@@ -44,6 +44,10 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "companies",
                 "ordering": ["name", "id"],
             },
+            managers=[
+                ("objects", django.db.models.manager.Manager()),
+                ("_every", django.db.models.manager.Manager()),
+            ],
         ),
         migrations.CreateModel(
             name="Lead",
@@ -143,7 +147,6 @@ class Migration(migrations.Migration):
                     "tenant",
                     models.ForeignKey(
                         db_index=False,
-                        editable=False,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
                         to="tenants.tenant",
@@ -155,6 +158,10 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "leads",
                 "ordering": ["-id"],
             },
+            managers=[
+                ("objects", django.db.models.manager.Manager()),
+                ("_every", django.db.models.manager.Manager()),
+            ],
         ),
         migrations.CreateModel(
             name="LeadNote",
@@ -196,7 +203,6 @@ class Migration(migrations.Migration):
                     "tenant",
                     models.ForeignKey(
                         db_index=False,
-                        editable=False,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
                         to="tenants.tenant",
@@ -208,6 +214,10 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "notes",
                 "ordering": ["id"],
             },
+            managers=[
+                ("objects", django.db.models.manager.Manager()),
+                ("_every", django.db.models.manager.Manager()),
+            ],
         ),
         migrations.AddConstraint(
             model_name="company",

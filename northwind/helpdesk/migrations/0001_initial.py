@@ -3,6 +3,7 @@
 import django.db.models.deletion
 import django.db.models.functions.datetime
 import django.db.models.functions.text
+import django.db.models.manager
 from django.db import migrations, models
 
 import northwind.tags
@@ -51,7 +52,6 @@ class Migration(migrations.Migration):
                     "tenant",
                     models.ForeignKey(
                         db_index=False,
-                        editable=False,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
                         to="tenants.tenant",
@@ -63,6 +63,10 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "customers",
                 "ordering": ["name", "id"],
             },
+            managers=[
+                ("objects", django.db.models.manager.Manager()),
+                ("_every", django.db.models.manager.Manager()),
+            ],
         ),
         migrations.CreateModel(
             name="Ticket",
@@ -203,7 +207,6 @@ class Migration(migrations.Migration):
                     "tenant",
                     models.ForeignKey(
                         db_index=False,
-                        editable=False,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
                         to="tenants.tenant",
@@ -215,6 +218,10 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "tickets",
                 "ordering": ["-id"],
             },
+            managers=[
+                ("objects", django.db.models.manager.Manager()),
+                ("_every", django.db.models.manager.Manager()),
+            ],
         ),
         migrations.CreateModel(
             name="Task",
@@ -250,7 +257,6 @@ class Migration(migrations.Migration):
                     "tenant",
                     models.ForeignKey(
                         db_index=False,
-                        editable=False,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
                         to="tenants.tenant",
@@ -275,6 +281,10 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "tasks",
                 "ordering": ["-id"],
             },
+            managers=[
+                ("objects", django.db.models.manager.Manager()),
+                ("_every", django.db.models.manager.Manager()),
+            ],
         ),
         migrations.CreateModel(
             name="Comment",
@@ -306,7 +316,6 @@ class Migration(migrations.Migration):
                     "tenant",
                     models.ForeignKey(
                         db_index=False,
-                        editable=False,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
                         to="tenants.tenant",
@@ -329,6 +338,10 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "comments",
                 "ordering": ["id"],
             },
+            managers=[
+                ("objects", django.db.models.manager.Manager()),
+                ("_every", django.db.models.manager.Manager()),
+            ],
         ),
         migrations.CreateModel(
             name="TicketFollower",
@@ -348,7 +361,6 @@ class Migration(migrations.Migration):
                     "tenant",
                     models.ForeignKey(
                         db_index=False,
-                        editable=False,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
                         to="tenants.tenant",
@@ -370,6 +382,10 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "followers",
                 "ordering": ["id"],
             },
+            managers=[
+                ("objects", django.db.models.manager.Manager()),
+                ("_every", django.db.models.manager.Manager()),
+            ],
         ),
         migrations.AddField(
             model_name="ticket",
