@@ -31,6 +31,7 @@ class Command(BaseCommand):
         parser.add_argument("--tickets", type=int, default=2000, help="that Contoso imports")
         parser.add_argument("--every", type=float, default=3.0, help="seconds between two changes of a small tenant")
         parser.add_argument("--seed", type=int, default=1, help="draws which pages get no answer")
+        parser.add_argument("--log", type=argparse.FileType("w"), help="a file for what the processes say")
         parser.add_argument("--drive", type=float, help=argparse.SUPPRESS)
         parser.add_argument("--of", default="", help=argparse.SUPPRESS)
 
@@ -54,7 +55,13 @@ class Command(BaseCommand):
         names = ("tenants", "tickets", "every", "without", "seed")
         setup = Setup(**{name: options[name] for name in names}, own_pool=bool(options["own_pool"]))
         last: deque[str] = deque(maxlen=LOG_LINES)
-        lab = Lab(setup, tell=self._tell, log=lambda name, line: last.append(f"{name} | {line}"))
+
+        def log(name: str, line: str) -> None:
+            last.append(f"{name} | {line}")
+            if options["log"]:
+                options["log"].write(f"{name} | {line}\n")
+
+        lab = Lab(setup, tell=self._tell, log=log)
         try:
             return lab.run()
         except PartDiedError as error:
