@@ -73,7 +73,13 @@ class ThreadDoor:
         with self._lock:
             found = [flight for flight in self._flights.values() if flight.call is call]
         for flight in found:
-            self.sockets.shut(flight.thread_id)
+            self._shut(flight)
+
+    def _shut(self, flight: Flight) -> None:
+        """Shuts a flight's socket, while the thread is still on it: its next effect must not be cut off."""
+        with self._lock:
+            if self._flights.get(flight.thread_id) is flight:
+                self.sockets.shut(flight.thread_id)
 
     def submit(self, call: EffectCall) -> None:
         """Hands an effect to the next free thread."""
@@ -105,7 +111,7 @@ class ThreadDoor:
         for flight in late:
             if not flight.shut:
                 flight.shut = True
-                self.sockets.shut(flight.thread_id)
+                self._shut(flight)
             elif now >= flight.ends_at + HUNG_GRACE and not flight.given_up:
                 self._give_up(flight)
 

@@ -1,4 +1,4 @@
-"""Wakes lanes whose time has come, and does the chores: takes back lost leases, heals and repairs what a crash left."""
+"""Wakes lanes whose time has come, and does the chores: reaps, heals, repairs, and ends pauses at their time."""
 
 import time
 import uuid
@@ -8,6 +8,7 @@ import structlog
 
 from automation import failpoints
 from automation.conf import Conf
+from automation.engine.operate.pause import resume_due
 from automation.store import timers
 
 log = structlog.get_logger(__name__)
@@ -41,6 +42,7 @@ class Sweeper:
             if time.monotonic() >= self._reap_from and self._believable():
                 self._reap()
             self._heal()
+            resume_due()
         finally:
             timers.end_sweep("engine", holder=self.worker)
 

@@ -99,8 +99,9 @@ def end_sweep(name: str, *, holder: uuid.UUID) -> None:
 def hurry(tenant_id: int, run_ids: Sequence[int]) -> int:
     """Makes the pending timers of these runs that were put off due now, in their order; answers how many."""
     lanes = statements.rows(
-        "WITH c AS (SELECT id FROM automation_timer WHERE tenant_id = %s AND run_id = ANY(%s) AND state = 'pending'"
-        " AND kind IN ('step', 'retry') ORDER BY id FOR UPDATE)"
+        "WITH c AS (SELECT x.id FROM automation_timer x WHERE x.step_id IN (SELECT s.id FROM automation_stepexecution s"
+        " WHERE s.tenant_id = %s AND s.run_id = ANY(%s::bigint[])) AND x.state = 'pending'"
+        " AND x.kind IN ('step', 'retry') ORDER BY x.id FOR UPDATE)"
         " UPDATE automation_timer x SET due_at = LEAST(x.due_at, automation_now()) FROM c WHERE x.id = c.id"
         " RETURNING x.lane_id, x.due_at",
         [tenant_id, list(run_ids)],
