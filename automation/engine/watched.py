@@ -3,11 +3,13 @@
 from collections.abc import Collection, Iterable
 from typing import Any, ClassVar, TypeVar
 
+from django.core.checks import CheckMessage
 from django.db import models, router
 from django.db.models.deletion import Collector
 
 from automation.core.values import UNSTORABLE, clean
 from automation.engine.bracket import bracket, linked_ids
+from automation.engine.captured_checks import problems_of
 from automation.engine.links import Link, attnames, links_of
 from automation.engine.saving import Saving
 from tenants.managers import TenantManager, TenantQuerySet, give_owner
@@ -172,6 +174,11 @@ class Watched(TenantOwned):
         return collector.delete()
 
     delete.alters_data = True  # type: ignore[attr-defined]
+
+    @classmethod
+    def check(cls, **kwargs: Any) -> list[CheckMessage]:
+        """Django's checks, and that nothing changes these rows unnoticed."""
+        return [*super().check(**kwargs), *problems_of(cls, Watched)]
 
     def _do_update(self, base_qs: Any, using: str, pk_val: Any, values: Any, *rest: Any) -> bool:  # type: ignore[override]
         """The one statement of Django's save that is replaced: its UPDATE also answers the row before and after."""
