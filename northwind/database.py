@@ -21,7 +21,7 @@ VARIABLE = "DATABASE_URL"
 # Commands that never ask the database; every other one gets it. Reading the settings starts nothing.
 WITHOUT_DATABASE = frozenset(
     {"", "help", "version", "--help", "--version", "-h", "check", "collectstatic", "compilemessages", "diffsettings"}
-    | {"findstatic", "makemessages", "startapp"}
+    | {"automation_catalogue", "findstatic", "makemessages", "startapp"}
 )
 
 _use: list[IO[str]] = []
