@@ -142,7 +142,7 @@ def test_attempts_key_and_dead_letter_are_shown_at_their_step(acme: Place) -> No
 
 def delayed(acme: Place) -> Run:
     run = make_run(make_rule(acme.tenant), state="waiting")
-    due_at = clock.now().replace(year=2031, month=1, day=2, hour=9, minute=0)
+    due_at = clock.now().replace(year=2031, month=1, day=2, hour=9, minute=0, second=0)
     make_timer(make_step(run, state="waiting"), kind="delay", due_at=due_at)
     return run
 
@@ -259,7 +259,7 @@ def test_the_event_is_shown_with_what_changed(acme: Place) -> None:
 
 def test_a_version_that_can_not_be_read_any_more_still_shows_what_happened(acme: Place) -> None:
     definition = deepcopy(DEFINITION)
-    definition["steps"][0]["action"] = "gone_since"
+    definition["condition"] = {"id": "c_1", "field": "gone_since", "op": "is", "value": "x"}
     run = make_run(make_rule(acme.tenant, definition=definition), state="failed")
     make_step(run, path="tell", state="succeeded")
 
