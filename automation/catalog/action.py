@@ -1,6 +1,6 @@
 """What an action is: its kind, its parameters, the classes of its effect, and the four things it may be asked."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Literal
 
@@ -22,6 +22,7 @@ from automation.catalog.params import (
     Template,
 )
 from automation.core.spec import Retry
+from automation.core.values import clean
 
 __all__ = [
     "Action",
@@ -92,6 +93,10 @@ class Outcome:
     def timeout(cls, error: str) -> "Outcome":
         """No answer within the step's time; it may have happened."""
         return cls("timeout", error=error)
+
+    def cleaned(self) -> "Outcome":
+        """The same without the characters that no database keeps: the texts come from anywhere."""
+        return replace(self, output=clean(self.output), note=clean(self.note), error=clean(self.error))
 
 
 class Action:

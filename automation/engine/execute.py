@@ -143,6 +143,7 @@ class Execute:
         except ValidationError as error:
             instead = Outcome.rejected(str(error).partition("\n")[0])
         if instead is not None:
+            instead = instead.cleaned()
             self._closed(run, step, claimed, instead, wave)
             return Ended(step, instead)
         call = self._call(run, step, claimed, action, params, used, kept=prepared.kept)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 import structlog
-from django.db import DataError, IntegrityError, OperationalError, connection, transaction
+from django.db import OperationalError, connection, transaction
 
 from automation.catalog import registry
 from automation.catalog.action import Outcome
@@ -16,7 +16,7 @@ from automation.engine.execute import Cancel, Drop, PutBack, held_back
 from automation.engine.local import RecordInHand, take
 from automation.engine.ports import Timers
 from automation.engine.progress import GONE, FollowUp, RunInHand, StepInHand
-from automation.engine.stretch import walk
+from automation.engine.stretch import UNDOING, walk
 from automation.engine.wave_turn import cancel_now
 from automation.store.claims import Claimed, Settlement
 from automation.store.waves import RunChange, Stale, StepIds, Wave
@@ -46,7 +46,7 @@ class LocalTurn:
             if getattr(error.__cause__, "sqlstate", "") not in LOCK_STATES:
                 raise
             self.timers.put_back(claimed, due_at=self.timers.now() + timedelta(seconds=GIVE_WAY))
-        except (DataError, IntegrityError):
+        except UNDOING:
             self._in_transaction(claimed, careful=True)
 
     def _in_transaction(self, claimed: Claimed, *, careful: bool) -> None:
@@ -71,7 +71,7 @@ class LocalTurn:
             self.armed(claimed.tenant_id)
 
     def _decide(self, claimed: Claimed, inside: taking.InHand, wave: Wave, *, careful: bool) -> FollowUp | PutBack:
-        run, row = inside.runs.get(claimed.run_id or 0), inside.rows.get(claimed.run_id or 0)
+        row, run = inside.of(claimed)
         step = inside.step(claimed.step_id)
         if row is None or (run is not None and step is None):
             return GONE

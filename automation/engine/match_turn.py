@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
-from django.db import DataError, IntegrityError, OperationalError, transaction
+from django.db import OperationalError, transaction
 
 from automation import failpoints
 from automation.conf import Conf
@@ -17,6 +17,7 @@ from automation.engine.notices import event_set_aside_notice, rule_held_notice
 from automation.engine.ports import Timers
 from automation.engine.ruleset import Compiled
 from automation.engine.starting import Starting, groups
+from automation.engine.stretch import UNDOING
 from automation.store import events, pauses, runs
 from automation.store.claims import Claimed
 from automation.store.events import EventRow
@@ -97,9 +98,9 @@ class MatchTurn:
             for one in group:
                 one.chosen = [chosen for chosen in one.chosen if (one.event.id, chosen.rule.rule_id) not in have]
             return self._transaction(claimed, group, turn, careful=False)
-        except (DataError, IntegrityError):
-            # Something in it the database refuses: done again with a savepoint around each action, so that the bad
-            # step fails alone.
+        except UNDOING:
+            # Something in it the database refuses, or an action raised: done again with a savepoint around each action,
+            # so that the bad step fails alone.
             return self._transaction(claimed, group, turn, careful=True)
 
     def _transaction(self, claimed: Claimed, group: list[Judged], turn: "_Turn", *, careful: bool) -> bool:

@@ -1,10 +1,11 @@
 """Does a run's local steps in their order, up to the first step that has to wait or to go outside."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.db import DataError, IntegrityError, transaction
+import structlog
+from django.db import DataError, Error, IntegrityError, transaction
 
 from automation import failpoints
 from automation.catalog.action import Action, Outcome
@@ -13,7 +14,6 @@ from automation.core import causes
 from automation.core.conditions import Verdict
 from automation.core.decisions import Choose, Fail, Finish, Perform, Settled, Skip, Sleep, Stop
 from automation.core.errors import TemplateError
-from automation.core.facts import clean
 from automation.core.moments import Moment
 from automation.core.planner import decide_at, following
 from automation.core.spec import Condition, Node
@@ -23,7 +23,15 @@ from automation.engine.progress import RunInHand, StepInHand
 from automation.store.runs import StepRow
 from automation.store.waves import NewAttempt, NewStep, StepChange, Wave
 
-OUTPUT_BYTES = 64 * 1024
+log = structlog.get_logger(__name__)
+
+
+class Faulty(Exception):
+    """An action's own code raised something that no action should; what it wrote until then must go, too."""
+
+
+# What makes a transaction be done again with a savepoint around each action, so that the bad step fails alone.
+UNDOING = (DataError, IntegrityError, Faulty)
 
 
 @dataclass(slots=True)
@@ -62,7 +70,7 @@ def walk(
 ) -> Stretch:
     """Executes nodes from `start` on while they are local; `existing` is the row of the first, where there is one.
 
-    `careful` puts a savepoint around each action: for the second try, after the database refused something.
+    `careful` puts a savepoint around each action: for the second try, after one of `UNDOING`.
     """
     done = Stretch(run=run, next=start)
     door = _door(run, record) if record is not None else None
@@ -134,32 +142,45 @@ def _perform(run: RunInHand, step: StepInHand, door: LocalDoor | None, *, carefu
         return Outcome.skipped("record_gone")
     door.cause = _at_step(door.cause, step.id)
     kept = (dict(door.changes), dict(door.record.values))
-    outcome = _outcome_of(run, step, action, door, careful=careful)
+    outcome = _outcome_of(run, step, action, door, careful=careful).cleaned()
     if outcome.state not in ("done", "skipped"):
         door.changes, door.record.values = kept
     return outcome
 
 
 def _outcome_of(run: RunInHand, step: StepInHand, action: Action, door: LocalDoor, *, careful: bool) -> Outcome:
-    """The outcome of an action, whatever it raises; what the database refuses is an outcome on the careful try only."""
+    """The outcome of an action, whatever it raises; one of `UNDOING` is an outcome on the careful try only."""
     try:
         params = fill(run, step.node, action)
         step.input = params.model_dump(mode="json")
-        if not careful:
-            return action.perform(params, door)
-        return _with_savepoint(action, params, door)
-    except TemplateError as error:
-        return Outcome.rejected(str(error), reason="template_error")
-    except Refused as error:
-        if error.reason == "record_gone":
-            return Outcome.skipped(error.reason)
-        return Outcome.rejected(str(error), error.reason)
-    except ValueError as error:
-        return Outcome.rejected(_first_line(error))
-    except (DataError, IntegrityError) as error:
-        if not careful:
+        return _with_savepoint(action, params, door) if careful else action.perform(params, door)
+    except Exception as error:
+        refused = _refused(error)
+        if refused is not None:
+            return refused
+        if isinstance(error, Error) and not (careful and isinstance(error, UNDOING)):
             raise
+        if not careful:
+            raise Faulty from error
+        return _faulty(error, step, run)
+
+
+def _refused(error: Exception) -> Outcome | None:
+    """The outcome of what an action is expected to raise; None for anything else."""
+    if isinstance(error, TemplateError):
+        return Outcome.rejected(str(error), reason="template_error")
+    if isinstance(error, Refused):
+        gone = error.reason == "record_gone"
+        return Outcome.skipped(error.reason) if gone else Outcome.rejected(str(error), error.reason)
+    return Outcome.rejected(_first_line(error)) if isinstance(error, ValueError) else None
+
+
+def _faulty(error: Exception, step: StepInHand, run: RunInHand) -> Outcome:
+    """What the database refuses it always will; a fault of the action's own may be mended until the next try."""
+    if isinstance(error, Error):
         return Outcome.rejected(_first_line(error))
+    log.error("faulty action", action=step.node.action, run_id=run.id, error=f"{type(error).__name__}: {error}"[:500])
+    return Outcome.retry(f"{type(error).__name__}: {error}")
 
 
 def _with_savepoint(action: Action, params: Any, door: LocalDoor) -> Outcome:
@@ -170,13 +191,7 @@ def _with_savepoint(action: Action, params: Any, door: LocalDoor) -> Outcome:
 
 
 def _at_step(cause: causes.Cause, step_id: int) -> causes.Cause:
-    return (
-        cause
-        if cause.step_id is not None
-        else causes.Cause(
-            cause.root_event_id, cause.parent_event_id, cause.rule_id, cause.run_id, step_id, cause.depth, cause.path
-        )
-    )
+    return cause if cause.step_id is not None else replace(cause, step_id=step_id)
 
 
 def _waits(node: Node) -> bool:
@@ -276,8 +291,7 @@ def write_step(
 
 
 def _output(outcome: Outcome) -> dict[str, Any] | None:
-    output = clean({**outcome.output, **({"note": outcome.note} if outcome.note else {})})
-    return output or None
+    return {**outcome.output, **({"note": outcome.note} if outcome.note else {})} or None
 
 
 def _first_line(error: Exception) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import structlog
+
 from automation.catalog import registry
 from automation.core.spec import RuleSpec
 from automation.engine import capture, ruleset
@@ -13,6 +15,8 @@ from automation.engine.ruleset import Compiled
 from automation.store import runs as store
 from automation.store.claims import Claimed
 from automation.store.runs import RunRow, StepRow
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
@@ -24,6 +28,16 @@ class InHand:
     steps: dict[int, StepRow]
     ours: set[int]  # the timers whose leases stand
     now: datetime
+
+    def of(self, claimed: Claimed) -> tuple[RunRow | None, RunInHand | None]:
+        """The run that a timer names; one of another tenant is as if there were none, and an alarm."""
+        row = self.rows.get(claimed.run_id or 0)
+        if row is None:
+            return None, None
+        if row.tenant_id != claimed.tenant_id:
+            log.error("alarm", what="timer of another tenant", timer_id=claimed.timer_id, run_id=row.id)
+            return None, None
+        return row, self.runs.get(row.id)
 
     def step(self, step_id: int | None) -> StepInHand | None:
         """A step with its node in the run's version; None when either is gone."""

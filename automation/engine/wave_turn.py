@@ -9,7 +9,6 @@ from django.db import Error, OperationalError, connection, transaction
 from automation import failpoints
 from automation.catalog.action import Outcome
 from automation.conf import Conf
-from automation.core.facts import clean
 from automation.core.states import RUN_MOVES, may_move
 from automation.engine import delivery, taking
 from automation.engine.advance import Advance
@@ -123,20 +122,11 @@ class WaveTurn:
         if claimed.kind == "deliver":
             delivery.settle(claimed, one.outcome, wave, now=inside.now)
             return
-        run, step = inside.runs.get(claimed.run_id or 0), inside.step(claimed.step_id)
-        if run is None or step is None or step.row is None or step.row.state != "running":
+        (row, run), step = inside.of(claimed), inside.step(claimed.step_id)
+        if row is None or run is None or step is None or step.row is None or step.row.state != "running":
             wave.settlements.append(_gone(claimed))
             return
-        outcome = Outcome(
-            one.outcome.state,
-            output=clean(one.outcome.output),
-            note=clean(one.outcome.note),
-            error=clean(one.outcome.error),
-            reason=one.outcome.reason,
-            retry_after=one.outcome.retry_after,
-        )
-        outcome = came_back(Finished(one.call, outcome), step, wave)
-        row = inside.rows[run.id]
+        outcome = came_back(Finished(one.call, one.outcome.cleaned()), step, wave)
         if row.cancel_requested_at is not None and outcome.state in ("retry", "timeout"):
             cancel_now(run, row, step, wave)
             wave.settlements.append(_gone(claimed))
@@ -155,7 +145,7 @@ class WaveTurn:
             done.calls += [call] if call else []
             wave.settlements += [] if call else [_gone(claimed)]
             return
-        row, run = inside.rows.get(claimed.run_id or 0), inside.runs.get(claimed.run_id or 0)
+        row, run = inside.of(claimed)
         step = inside.step(claimed.step_id)
         if row is None or (run is not None and step is None):
             wave.settlements.append(_gone(claimed))
