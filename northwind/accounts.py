@@ -1,5 +1,7 @@
 """Finds the account that the embedded PostgreSQL runs as, and lets it pass to its files where root starts it."""
 
+import contextlib
+import fcntl
 import json
 import os
 import pwd
@@ -7,7 +9,7 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ACCOUNT = "pgserver"
@@ -36,37 +38,70 @@ def like(model: Path, path: Path) -> None:
         os.chown(path, owner.st_uid, owner.st_gid)
 
 
-def let_pass(account: pwd.struct_passwd, programs: Path, *, folders: Iterable[Path], note: Path) -> None:
+def let_pass(account: pwd.struct_passwd, programs: Path, *, folders: Iterable[Path]) -> list[int]:
     """As root: let the account pass through all that leads to the folders, and read the programs.
 
-    What was changed is kept in the file `note`, for `give_modes_back`.
+    Returns open descriptors of the folders whose mode was changed, for the server to inherit: while it lives they
+    tell other servers that lie below the same folders not to give the modes back yet.
     """
     if os.geteuid():
-        return
-    before = _modes(note)
-    for folder in sorted({above for below in folders for above in below.parents} | {programs}):
-        if not _may(folder, account.pw_uid, "x"):
-            mode = stat.S_IMODE(folder.stat().st_mode)
-            before.setdefault(str(folder), mode)
-            note.write_text(json.dumps(before), encoding="utf-8")
-            _say(f"PostgreSQL doesn't run as root: {account.pw_name} may pass through {folder} while it runs.")
-            folder.chmod(mode | stat.S_IXOTH)
+        return []
+    ways = sorted({above for below in folders for above in below.parents} | {programs})
+    closed = [folder for folder in ways if not _may(folder, account.pw_uid, "x")]
+    held: list[int] = []
+    if closed or _note().exists():
+        with _modes() as modes:
+            for folder in closed:
+                mode = modes.setdefault(str(folder), stat.S_IMODE(folder.stat().st_mode))
+                _say(f"PostgreSQL doesn't run as root: {account.pw_name} may pass through {folder} while it runs.")
+                folder.chmod(mode | stat.S_IXOTH)
+            held = [os.open(folder, os.O_RDONLY) for folder in ways if str(folder) in modes]
+            for descriptor in held:
+                fcntl.flock(descriptor, fcntl.LOCK_SH)
     if not _may(programs / "postgres", account.pw_uid, "r"):
         _let_read(programs.parent)
+    return held
 
 
-def give_modes_back(note: Path) -> None:
-    """Undo what `let_pass` did, also for a command that was killed; what only root may undo waits for root."""
-    if os.geteuid():
+def give_modes_back() -> None:
+    """Undo what `let_pass` did where no server needs it any more, also for one that was killed with its command.
+
+    What only root may undo waits for root.
+    """
+    if os.geteuid() or not _note().exists():
         return
-    for folder, mode in _modes(note).items():
-        if Path(folder).exists():
-            Path(folder).chmod(mode)
-    note.unlink(missing_ok=True)
+    with _modes() as modes:
+        for folder, mode in list(modes.items()):
+            if not Path(folder).exists():
+                del modes[folder]
+                continue
+            descriptor = os.open(folder, os.O_RDONLY)
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                Path(folder).chmod(mode)
+                del modes[folder]
+            os.close(descriptor)
 
 
-def _modes(note: Path) -> dict[str, int]:
-    return dict(json.loads(note.read_text(encoding="utf-8"))) if note.exists() else {}
+def _note() -> Path:
+    """Return where root keeps the modes to give back: one place for all checkouts, which outlives a crash."""
+    return Path(pwd.getpwuid(0).pw_dir) / ".local" / "state" / "northwind" / "modes.json"
+
+
+@contextlib.contextmanager
+def _modes() -> Iterator[dict[str, int]]:
+    """Give the noted modes by folder, for one command at a time, and keep what was changed in them."""
+    note = _note()
+    note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with note.open("a+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        modes: dict[str, int] = json.loads(file.read() or "{}")
+        try:
+            yield modes
+        finally:
+            file.truncate(0)
+            file.write(json.dumps(modes))
 
 
 def _may(path: Path, uid: int, what: str) -> bool:

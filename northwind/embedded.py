@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -84,11 +84,6 @@ class Server:
         with self.open("users.lock") as file:
             return is_held(file)
 
-    @property
-    def modes_file(self) -> Path:
-        """Where the modes of folders to give back are kept, so that they outlive a crash."""
-        return self.data / "modes.json"
-
     def is_running(self) -> bool:
         """Say whether a process of the server is alive."""
         with self.open("server.lock") as file:
@@ -145,7 +140,16 @@ class Server:
 
     def start(self) -> None:
         """Make the data directory where there is none, start the server and wait until it takes connections."""
-        let_pass(self.account, self.programs, folders=[self.cluster, self.programs], note=self.modes_file)
+        held = let_pass(self.account, self.programs, folders=[self.cluster, self.programs])
+        try:
+            self.prepare()
+            self.launch(held)
+        finally:
+            for descriptor in held:
+                os.close(descriptor)
+
+    def prepare(self) -> None:
+        """Have a data directory of the right version, without what a dead server left there."""
         version = self.cluster / "PG_VERSION"
         if not self.cluster.exists():
             self.initialise()
@@ -156,9 +160,12 @@ class Server:
         # No process of an earlier server lives, so what it left is stale, and its pid may be anybody's by now.
         for left in (self.cluster / "postmaster.pid", self.socket_folder / f"{SOCKET_NAME}.lock"):
             left.unlink(missing_ok=True)
+
+    def launch(self, held: list[int]) -> None:
+        """Start the server and wait until it takes connections."""
         command = [str(self.programs / "postgres"), "-D", str(self.cluster), "-c", "listen_addresses="]
         command += ["-c", f"max_connections={MAX_CONNECTIONS}", "-c", f'unix_socket_directories="{self.socket_folder}"']
-        process = self.run(command)
+        process = self.run(command, keep=held)
         ready = self.settle()
         process.returncode = process.poll() or 0  # it outlives this object, which would warn
         if not ready:
@@ -180,7 +187,7 @@ class Server:
             raise EmbeddedDatabaseError(f"initdb failed:\n{self.end_of_log()}")
         new.rename(self.cluster)
 
-    def run(self, command: list[str]) -> subprocess.Popen[bytes]:
+    def run(self, command: list[str], keep: Sequence[int] = ()) -> subprocess.Popen[bytes]:
         """Start a program as the server's account; it and its children hold the server's lock while they live."""
         environment = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
         as_root = not os.geteuid()
@@ -194,7 +201,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                pass_fds=[lock.fileno()],
+                pass_fds=[lock.fileno(), *keep],
                 start_new_session=True,
                 user=self.account.pw_uid if as_root else None,
                 group=self.account.pw_gid if as_root else None,
@@ -221,7 +228,7 @@ class Server:
         deadline = time.monotonic() + LONGEST_WAIT
         while self.is_running() and time.monotonic() < deadline:
             time.sleep(POLL)
-        give_modes_back(self.modes_file)
+        give_modes_back()
 
 
 def is_held(file: IO[str]) -> bool:

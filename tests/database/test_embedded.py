@@ -20,7 +20,8 @@ COMMAND = f"""
 import sys, psycopg
 from northwind.database import ensure
 with psycopg.connect(ensure()) as connection:
-    print(*connection.execute({ASK!r}).fetchone(), flush=True)
+    found = connection.execute({ASK!r}).fetchone()
+print(*found, flush=True)  # when nothing of it is under way any more
 sys.stdin.readline()
 """
 
@@ -217,6 +218,22 @@ def test_root_gets_its_folders_modes_back(data):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o701
         finish(program)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts the server as another account")
+def test_a_folder_above_two_servers_gets_its_mode_back_with_the_last_one(data):
+    shared = data.parent
+    with command(shared / "one") as first, command(shared / "two") as second:
+        ready(first)
+        ready(second)
+        finish(first)
+        assert stat.S_IMODE(shared.stat().st_mode) == 0o701
+        with command(shared / "one") as again:
+            ready(again)
+            finish(second)
+            assert stat.S_IMODE(shared.stat().st_mode) == 0o701
+            finish(again)
+    assert stat.S_IMODE(shared.stat().st_mode) == 0o700
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts the server as another account")
