@@ -21,8 +21,7 @@ _going: ContextVar[frozenset[tuple[str, int]]] = ContextVar("automation_going", 
 class Bracket:
     """The records that a write may touch. Which ones is said before it, and of new ones after it."""
 
-    def __init__(self, using: str) -> None:
-        self.using = using
+    def __init__(self) -> None:
         self._touched: dict[str, tuple[Automatable, set[int], dict[int, Reading]]] = {}
 
     def before(self, link: Link, ids: Ids, *, whole: bool = False) -> None:
@@ -37,9 +36,9 @@ class Bracket:
         if not new:
             return
         reader = reader_of(link.entry)
-        locked = reader.lock(new, self.using)
+        locked = reader.lock(new)
         if (whole or link.is_part) and not reader.is_flat and locked:
-            locked = reader.read(list(locked), self.using)
+            locked = reader.read(list(locked))
         known.update(new)
         readings.update(locked)
 
@@ -62,18 +61,18 @@ class Bracket:
     def record(self) -> None:
         """Capture the difference. Called after the write."""
         for entry, ids, before in self._touched.values():
-            after = reader_of(entry).read(sorted(ids), self.using)
-            record_difference(entry, before, after, self.using)
+            after = reader_of(entry).read(sorted(ids))
+            record_difference(entry, before, after)
 
     def _of(self, entry: Automatable) -> tuple[Automatable, set[int], dict[int, Reading]]:
         return self._touched.setdefault(entry.name, (entry, set(), {}))
 
 
 @contextmanager
-def bracket(using: str) -> Iterator[Bracket]:
+def bracket() -> Iterator[Bracket]:
     """One transaction around reading, writing and capturing; inside an open one it adds no savepoint."""
-    with transaction.atomic(using=using, savepoint=False):
-        touched = Bracket(using)
+    with transaction.atomic(savepoint=False):
+        touched = Bracket()
         yield touched
         touched.record()
 

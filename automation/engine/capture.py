@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db import connection, transaction
 
 from automation import failpoints
 from automation.catalog.automatable import Automatable
@@ -14,6 +14,7 @@ from automation.engine.arming import arm_after_commit
 from automation.engine.changes import Change, Reading, compare, cut_texts, facts_of, from_facts, merge
 from automation.engine.reading import reader_of
 from automation.engine.sources import Origin, current_origin
+from automation.store import statements
 
 ROWS_AT_ONCE = 1000  # events in one statement
 
@@ -22,7 +23,8 @@ INSERT INTO automation_event (tenant_id, change, record, facts, kind, name, body
                               batch, root_event_id, parent_event_id, cause_rule_id, cause_run_id, cause_step_id, depth,
                               path)
 """
-_TOLD = "'record_changed', '', '', " + ", ".join(["%s"] * 12)
+_TYPES = ("varchar", "varchar", "bigint", "varchar", "varchar", *["bigint"] * 5, "smallint", "jsonb")
+_TOLD = "'record_changed', '', '', " + ", ".join(f"%s::{type_}" for type_ in _TYPES)
 _INSERT_ONE = f"{_COLUMNS} VALUES (%s, %s, %s, %s, {_TOLD}) RETURNING record, id"
 _INSERT_MANY = f"""{_COLUMNS}
 SELECT u.tenant_id, u.change, u.record, u.facts, {_TOLD}
@@ -57,20 +59,18 @@ class Captured:
             arm_after_commit(tenant_id)
 
 
-def captured(using: str = DEFAULT_DB_ALIAS) -> Captured:
+def captured() -> Captured:
     """What the transaction that is open now has captured."""
-    for hook in connections[using].run_on_commit:
+    for hook in connection.run_on_commit:
         owner = getattr(hook[1], "__self__", None)
         if isinstance(owner, Captured):
             return owner
     fresh = Captured()
-    transaction.on_commit(fresh.arm, using=using, robust=True)
+    transaction.on_commit(fresh.arm, robust=True)
     return fresh
 
 
-def record_changes(
-    entry: Automatable, changes: Iterable[Change], origin: Origin | None = None, using: str = DEFAULT_DB_ALIAS
-) -> list[int]:
+def record_changes(entry: Automatable, changes: Iterable[Change], origin: Origin | None = None) -> list[int]:
     """Write the events of some records of one model, or merge them into those that this transaction has written.
 
     Each record at most once. A constant number of statements for each thousand. Answers the events' ids; a change that
@@ -80,32 +80,28 @@ def record_changes(
     ids: list[int] = []
     batch = list(changes)
     for start in range(0, len(batch), ROWS_AT_ONCE):
-        ids += _record(entry, batch[start : start + ROWS_AT_ONCE], origin, using)
+        ids += _record(entry, batch[start : start + ROWS_AT_ONCE], origin)
     return ids
 
 
-def record_difference(
-    entry: Automatable, before: Mapping[int, Reading], after: Mapping[int, Reading], using: str = DEFAULT_DB_ALIAS
-) -> list[int]:
+def record_difference(entry: Automatable, before: Mapping[int, Reading], after: Mapping[int, Reading]) -> list[int]:
     """Write the events of what differs between two readings of some records, in the order of their ids."""
     found = (compare(entry, pk, before.get(pk), after.get(pk)) for pk in sorted({*before, *after}))
-    return record_changes(entry, [change for change in found if change is not None], using=using)
+    return record_changes(entry, [change for change in found if change is not None])
 
 
-def read_records(
-    entry: Automatable, ids: Iterable[int], *, lock: bool, using: str = DEFAULT_DB_ALIAS
-) -> dict[int, dict[str, Any]]:
+def read_records(entry: Automatable, ids: Iterable[int], *, lock: bool) -> dict[int, dict[str, Any]]:
     """The records' present raw values by path; those that are gone are absent.
 
     With `lock` their rows stay locked until the transaction ends (FOR NO KEY UPDATE, in the order of their ids).
     """
     reader, wanted = reader_of(entry), list(ids)
     if lock:
-        own = reader.lock(wanted, using)
+        own = reader.lock(wanted)
         if reader.is_flat or not own:
             return {pk: reading.values for pk, reading in own.items()}
         wanted = list(own)
-    return {pk: reading.values for pk, reading in reader.read(wanted, using).items()}
+    return {pk: reading.values for pk, reading in reader.read(wanted).items()}
 
 
 def write_change(
@@ -118,7 +114,6 @@ def write_change(
     snapshot: Mapping[str, Any],
     cause: Cause,
     actor: str,
-    using: str = DEFAULT_DB_ALIAS,
 ) -> int | None:
     """Write the event of a change that the engine made by its own UPDATE, under the record's lock.
 
@@ -130,32 +125,32 @@ def write_change(
     change = compare(entry, record_id, was, now)
     if change is None:
         return None
-    ids = record_changes(entry, [change], Origin("automation", actor, None, "", cause), using)
+    ids = record_changes(entry, [change], Origin("automation", actor, None, "", cause))
     return ids[0] if ids else None
 
 
-def snapshot_of(entry: Automatable, record_id: int, using: str = DEFAULT_DB_ALIAS) -> tuple[dict[str, Any], list[str]]:
+def snapshot_of(entry: Automatable, record_id: int) -> tuple[dict[str, Any], list[str]]:
     """A record's raw values as an event keeps them, and the paths of the texts that were cut. LookupError if gone."""
-    reading = reader_of(entry).read([record_id], using).get(record_id)
+    reading = reader_of(entry).read([record_id]).get(record_id)
     if reading is None:
         raise LookupError(f"There is no {entry.name} {record_id}.")
     values, cut = cut_texts(entry.fields, reading.values)
     return values, sorted(cut)
 
 
-def _record(entry: Automatable, changes: Sequence[Change], origin: Origin, using: str) -> list[int]:
+def _record(entry: Automatable, changes: Sequence[Change], origin: Origin) -> list[int]:
     if not changes:
         return []
-    known = captured(using)
+    known = captured()
     known.tenants.update(change.tenant_id for change in changes)
     keys = {change.record: (entry.name, change.record, origin.merges_with) for change in changes}
     earlier = {
         change.record: known.events[keys[change.record]] for change in changes if keys[change.record] in known.events
     }
     failpoints.hit("capture.row_written")
-    done: dict[int, int | None] = _merge(entry, changes, earlier, origin, using) if earlier else {}
+    done: dict[int, int | None] = _merge(entry, changes, earlier, origin) if earlier else {}
     fresh = [change for change in changes if change.record not in done]
-    done |= _insert(entry, fresh, origin, using) if fresh else {}
+    done |= _insert(entry, fresh, origin) if fresh else {}
     for record, event_id in done.items():
         if event_id is None:
             known.events.pop(keys[record], None)
@@ -164,7 +159,7 @@ def _record(entry: Automatable, changes: Sequence[Change], origin: Origin, using
     return [event_id for event_id in done.values() if event_id is not None]
 
 
-def _insert(entry: Automatable, changes: Sequence[Change], origin: Origin, using: str) -> dict[int, int]:
+def _insert(entry: Automatable, changes: Sequence[Change], origin: Origin) -> dict[int, int]:
     cause = origin.cause
     told: list[Any] = [
         entry.name,
@@ -179,41 +174,35 @@ def _insert(entry: Automatable, changes: Sequence[Change], origin: Origin, using
         (change.tenant_id, change.change, change.record, json.dumps(facts_of(change, origin.source)))
         for change in changes
     ]
-    with connections[using].cursor() as cursor:
-        if len(rows) == 1:
-            cursor.execute(_INSERT_ONE, [*rows[0], *told])
-        else:
-            cursor.execute(_INSERT_MANY, [*told, *(list(column) for column in zip(*rows, strict=True))])
-        return dict(cursor.fetchall())
+    if len(rows) == 1:
+        return dict(statements.rows(_INSERT_ONE, [*rows[0], *told]))
+    return dict(statements.rows(_INSERT_MANY, [*told, *statements.columns(rows)]))
 
 
 def _merge(
-    entry: Automatable, changes: Sequence[Change], earlier: Mapping[int, int], origin: Origin, using: str
+    entry: Automatable, changes: Sequence[Change], earlier: Mapping[int, int], origin: Origin
 ) -> dict[int, int | None]:
     """Merge into events of this transaction; by record, the event's id, or None where nothing is left of it.
 
     What an event says now is read from its row, not remembered: a savepoint may have taken a part of it back. A record
     whose event is gone altogether isn't in the answer.
     """
-    with connections[using].cursor() as cursor:
-        cursor.execute(_STORED, [list(earlier.values())])
-        stored = {event_id: json.loads(facts) for event_id, facts in cursor.fetchall()}
-        done: dict[int, int | None] = {}
-        left: list[tuple[int, str, str]] = []
-        gone: list[int] = []
-        for change in changes:
-            event_id = earlier.get(change.record)
-            if event_id is None or event_id not in stored:
-                continue
-            first = from_facts(change.record, change.tenant_id, stored[event_id])
-            merged = merge(entry, first, change)
-            done[change.record] = None if merged is None else event_id
-            if merged is None:
-                gone.append(event_id)
-            else:
-                left.append((event_id, merged.change, json.dumps(facts_of(merged, origin.source))))
-        if left:
-            cursor.execute(_REPLACE, [list(column) for column in zip(*left, strict=True)])
-        if gone:
-            cursor.execute(_FORGET, [gone])
+    stored = {event_id: json.loads(facts) for event_id, facts in statements.rows(_STORED, [list(earlier.values())])}
+    done: dict[int, int | None] = {}
+    left: list[tuple[int, str, str]] = []
+    gone: list[int] = []
+    for change in changes:
+        event_id = earlier.get(change.record)
+        if event_id is None or event_id not in stored:
+            continue
+        merged = merge(entry, from_facts(change.record, change.tenant_id, stored[event_id]), change)
+        done[change.record] = None if merged is None else event_id
+        if merged is None:
+            gone.append(event_id)
+        else:
+            left.append((event_id, merged.change, json.dumps(facts_of(merged, origin.source))))
+    if left:
+        statements.count(_REPLACE, statements.columns(left))
+    if gone:
+        statements.count(_FORGET, [gone])
     return done

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db import DEFAULT_DB_ALIAS, connections, models, transaction
+from django.db import models, transaction
 from django.utils.translation import gettext as _
 
 from automation.catalog import registry
@@ -16,6 +16,7 @@ from automation.engine.capture import captured, snapshot_of
 from automation.engine.operate import Refused
 from automation.engine.sources import current_origin
 from automation.models import Rule
+from automation.store import statements
 from tenants.context import acting_for, owner_for_write
 from tenants.models import Tenant, TenantOwned
 
@@ -77,7 +78,7 @@ def post_event(
     return _write(posted)
 
 
-def run_by_hand(rule_id: int, record: models.Model, *, using: str = DEFAULT_DB_ALIAS) -> int:
+def run_by_hand(rule_id: int, record: models.Model) -> int:
     """Start a rule on a record because a person asked for it; answer the id of the event, which its run will follow.
 
     Raises `Refused` where the rule isn't live, isn't started by hand, or is for other records; `Rule.DoesNotExist`
@@ -116,13 +117,13 @@ def _name_of(record: models.Model, tenant_id: int) -> tuple[str, int]:
     return name, record.pk
 
 
-def _write(posted: _Posted, using: str = DEFAULT_DB_ALIAS) -> int:
+def _write(posted: _Posted) -> int:
     body = [posted.name, posted.model, posted.record, posted.data]
     sha256 = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
     origin = current_origin()
     cause = origin.cause
-    with transaction.atomic(using=using, savepoint=False), connections[using].cursor() as cursor:
-        facts = json.dumps(_facts(posted, origin.source, using))
+    with transaction.atomic(savepoint=False):
+        facts = json.dumps(_facts(posted, origin.source))
         values: list[Any] = [
             posted.tenant_id,
             posted.kind,
@@ -134,28 +135,26 @@ def _write(posted: _Posted, using: str = DEFAULT_DB_ALIAS) -> int:
         ]
         values += [origin.actor_id, origin.source, origin.batch, posted.key, sha256]
         values += [cause.root_event_id, cause.parent_event_id, cause.rule_id, cause.run_id, cause.step_id, cause.depth]
-        cursor.execute(_INSERT, [*values, json.dumps(cause.path)])
-        made = cursor.fetchone()
+        made = statements.value(_INSERT, [*values, json.dumps(cause.path)])
         if made is None:
-            return _first(cursor, posted, sha256)
-        captured(using).tenants.add(posted.tenant_id)
-        return int(made[0])
+            return _first(posted, sha256)
+        captured().tenants.add(posted.tenant_id)
+        return int(made)
 
 
-def _first(cursor: Any, posted: _Posted, sha256: str) -> int:
+def _first(posted: _Posted, sha256: str) -> int:
     """The event that has the key: committed by now, for the insert has waited for it."""
-    cursor.execute(_FIRST, [posted.tenant_id, posted.kind, posted.key])
-    event_id, its_sha256 = cursor.fetchone()
+    [(event_id, its_sha256)] = statements.rows(_FIRST, [posted.tenant_id, posted.kind, posted.key])
     if its_sha256 != sha256:
         raise DifferentBody(event_id)
     return int(event_id)
 
 
-def _facts(posted: _Posted, source: str, using: str) -> dict[str, Any]:
+def _facts(posted: _Posted, source: str) -> dict[str, Any]:
     snapshot: dict[str, Any] = {}
     cut: list[str] = []
     if posted.record is not None:
-        snapshot, cut = snapshot_of(registry.model(posted.model), posted.record, using)
+        snapshot, cut = snapshot_of(registry.model(posted.model), posted.record)
     data: dict[str, Any] = {}
     for name, value in posted.data.items():
         data[name], was_cut = _cut(value)
@@ -186,7 +185,7 @@ def _fitting(what: str, text: str, length: int) -> str:
 def _storable(data: Mapping[str, Any]) -> dict[str, Any]:
     """The data as JSON knows it."""
     if not isinstance(data, Mapping):
-        raise ValueError("The data of an event is a JSON object.")
+        raise ValueError("The data of an event is a JSON object.")  # noqa: TRY004 one kind of error for bad data
     try:
         text = json.dumps(clean(dict(data)), cls=DjangoJSONEncoder, allow_nan=False)
     except (TypeError, ValueError) as error:

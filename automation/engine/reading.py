@@ -4,11 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import DEFAULT_DB_ALIAS, connections, models
+from django.db import models
 
 from automation.catalog.automatable import Automatable, Field
 from automation.core.facts import encode
 from automation.engine.changes import Reading
+from automation.store import statements
 
 Paths = tuple[tuple[str, str], ...]
 
@@ -29,30 +30,26 @@ class Reader:
     whole: Paths
     update_tail: str
 
-    def lock(self, ids: Iterable[int], using: str = DEFAULT_DB_ALIAS) -> dict[int, Reading]:
+    def lock(self, ids: Iterable[int]) -> dict[int, Reading]:
         """Lock the records until the transaction ends; their own columns by path. Those that are gone are absent."""
-        return self._run(self.own_sql, self.own, ids, using)
+        return self._run(self.own_sql, self.own, ids)
 
-    def read(self, ids: Iterable[int], using: str = DEFAULT_DB_ALIAS) -> dict[int, Reading]:
+    def read(self, ids: Iterable[int]) -> dict[int, Reading]:
         """All paths of the records as this statement sees them. Those that are gone are absent."""
-        return self._run(self.whole_sql, self.whole, ids, using)
+        return self._run(self.whole_sql, self.whole, ids)
 
-    def update(
-        self, head: str, params: Sequence[Any], pk: int, using: str = DEFAULT_DB_ALIAS
-    ) -> tuple[Reading, Reading] | None:
+    def update(self, head: str, params: Sequence[Any], pk: int) -> tuple[Reading, Reading] | None:
         """Lock and update one row by `head`, an UPDATE up to its SET; its own columns before, all paths after.
 
         None where there is no such row.
         """
-        with connections[using].cursor() as cursor:
-            cursor.execute(f"{head} {self.update_tail}", [*params, pk])
-            row = cursor.fetchone()
-        if row is None:
+        rows = statements.rows(f"{head} {self.update_tail}", [*params, pk])
+        if not rows:
             return None
-        tenant_id, is_whole, *values = row
+        tenant_id, is_whole, *values = rows[0]
         count = len(self.own)
         before = Reading(tenant_id, _typed(self.own, values[:count]))
-        after = Reading(tenant_id, _typed(self.whole, values[count:])) if is_whole else self.read([pk], using)[pk]
+        after = Reading(tenant_id, _typed(self.whole, values[count:])) if is_whole else self.read([pk])[pk]
         return before, after
 
     @property
@@ -60,13 +57,10 @@ class Reader:
         """Whether the row itself holds all there is to read."""
         return self.own == self.whole
 
-    def _run(self, sql: str, paths: Paths, ids: Iterable[int], using: str) -> dict[int, Reading]:
+    def _run(self, sql: str, paths: Paths, ids: Iterable[int]) -> dict[int, Reading]:
         wanted = list(ids)
-        if not wanted:
-            return {}
-        with connections[using].cursor() as cursor:
-            cursor.execute(sql, [wanted])
-            return {row[0]: Reading(row[1], _typed(paths, row[2:])) for row in cursor.fetchall()}
+        rows = statements.rows(sql, [wanted]) if wanted else []
+        return {row[0]: Reading(row[1], _typed(paths, row[2:])) for row in rows}
 
 
 _readers: dict[str, tuple[Automatable, Reader]] = {}

@@ -29,14 +29,14 @@ class Saving:
         key = params[-1]
         if not where or condition.count("%s") != 1:
             raise NotImplementedError(f"Django updates a row in a new way, which can't be captured: {statement}")
-        found = reader_of(self.entries[0]).update(head, params[:-1], key, row.db)
+        found = reader_of(self.entries[0]).update(head, params[:-1], key)
         if found is None:
             return False
         self._before[key], self._after[key] = found
         return True
 
-    def record(self, key: int, using: str) -> None:
+    def record(self, key: int) -> None:
         """Capture the difference; called after the save."""
         for entry in self.entries:
-            after = self._after or reader_of(entry).read([key], using)
-            record_difference(entry, self._before, after, using)
+            after = self._after or reader_of(entry).read([key])
+            record_difference(entry, self._before, after)

@@ -35,7 +35,7 @@ class WatchedQuerySet(TenantQuerySet[M]):
             clean_texts(row)
         if not links or not rows:
             return super().bulk_create(rows, *args, **kwargs)
-        with bracket(self.db) as touched:
+        with bracket() as touched:
             for link in links:
                 if link.is_part:
                     touched.before(link, (getattr(row, link.attname) for row in rows))
@@ -56,7 +56,7 @@ class WatchedQuerySet(TenantQuerySet[M]):
         links = [link for link in links_of(self.model) if link.concerns(self.model, kwargs)]
         if not links:
             return super().update(**kwargs)
-        with bracket(self.db) as touched:
+        with bracket() as touched:
             ids = list(self.order_by().values_list("pk", flat=True))
             # The condition is judged again, under the locks: a row that has stopped to match is left alone.
             rows = self.filter(pk__in=ids)
@@ -92,7 +92,7 @@ class WatchedQuerySet(TenantQuerySet[M]):
         links = links_of(self.model)
         if not links:
             return int(super()._raw_delete(using))
-        with bracket(using or self.db) as touched:
+        with bracket() as touched:
             for link in links:
                 touched.before(link, linked_ids(link, self), whole=True)
             return int(super()._raw_delete(using))
@@ -117,7 +117,8 @@ class Watched(TenantOwned):
 
     `save()`, `delete()` and the queryset write row and event in one transaction, in autocommit too. A save of a whole
     record that exists leaves the columns named in `KEPT_BY_DATABASE` alone: an older copy in memory must not undo what
-    triggers wrote. Texts are stored without NUL and lone surrogates, which no database text can hold.
+    triggers wrote. Texts are stored without NUL and lone surrogates, which no database text can hold. Such models live
+    in the default database, where events are.
     """
 
     CAPTURES_CHANGES: ClassVar[bool] = True  # what `manage.py check` asks of every model that rules may watch
@@ -142,25 +143,24 @@ class Watched(TenantOwned):
     ) -> None:
         """Save as usual, and capture. A record that was deleted meanwhile isn't made again: DatabaseError."""
         model = type(self)
-        alias = using or router.db_for_write(model, instance=self)
         names = self._names_to_write(update_fields, force_insert)
         clean_texts(self)
         links = [link for link in links_of(model) if names is None or link.concerns(model, names)]
         options: dict[str, Any] = {"force_insert": force_insert, "force_update": force_update, "update_fields": names}
         if not links:
-            super().save(using=alias, **options)
+            super().save(using=using, **options)
             return
         parts = [link for link in links if link.is_part]
-        with bracket(alias) as touched:
+        with bracket() as touched:
             for link in parts:
-                touched.before(link, self._records_before(link, alias, is_new=force_insert or self.pk is None))
+                touched.before(link, self._records_before(link, is_new=force_insert or self.pk is None))
             saving = Saving(link.entry for link in links if not link.is_part)
             outer, self._saving = self._saving, saving
             try:
-                super().save(using=alias, **options)
+                super().save(using=using, **options)
             finally:
                 self._saving = outer
-            saving.record(self.pk, alias)
+            saving.record(self.pk)
 
     save.alters_data = True  # type: ignore[attr-defined]
 
@@ -194,13 +194,13 @@ class Watched(TenantOwned):
         left_out = self.KEPT_BY_DATABASE | self.get_deferred_fields()
         return [one.name for one in _writable(type(self)) if not {one.name, one.attname} & left_out]
 
-    def _records_before(self, link: Link, using: str, *, is_new: bool) -> set[int | None]:
+    def _records_before(self, link: Link, *, is_new: bool) -> set[int | None]:
         """The records that this row is a part of, before the save and after it."""
         now = {getattr(self, link.attname)}
         if is_new:
             return now
         # A part that says the same as before changes no record.
-        rows = type(self)._every.using(using).filter(pk=self.pk)
+        rows = type(self)._every.filter(pk=self.pk)
         was = rows.values(*link.matters).first()
         if was is not None and all(was[name] == getattr(self, name) for name in link.matters):
             return set()
@@ -214,14 +214,14 @@ class CapturingCollector(Collector):
         """Delete all that was collected. What isn't loaded is captured by the queryset that deletes or updates it."""
         loaded = {model: [row.pk for row in rows] for model, rows in self.data.items() if issubclass(model, Watched)}
         links = [(model, link) for model in loaded for link in links_of(model)]
-        with bracket(self.using) as touched:
+        with bracket() as touched:
             for model, link in links:
                 if not link.is_part:
                     touched.before(link, loaded[model], whole=True)
             with touched.as_one_deletion(link for _model, link in links):
                 for model, link in links:
                     if link.is_part:
-                        rows = model._every.using(self.using).filter(pk__in=loaded[model])
+                        rows = model._every.filter(pk__in=loaded[model])
                         touched.before(link, linked_ids(link, rows), whole=True)
                 return super().delete()
 
