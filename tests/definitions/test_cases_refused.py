@@ -49,8 +49,7 @@ def problems(definition: Any) -> list[tuple[str, str]]:
     try:
         compile_definition(definition, registry, Ours())
     except DefinitionError as error:
-        assert all(problem.message for problem in error.problems)
-        return [(problem.pointer, problem.code) for problem in error.problems]
+        return [(problem.pointer, problem.code if problem.message else "") for problem in error.problems]
     return []
 
 
