@@ -147,7 +147,8 @@ def _holds(part: dict[str, Any], schema: dict[str, Any]) -> str:
     """What a parameter holds, in words."""
     if "x-marker" in part:
         word = {"read": "read", "change": "change", "": "any"}.get(part["x-word"], part["x-word"])
-        others = [kind for kind in _alternatives(part, schema) if kind != JSON_TYPES["string"]]
+        is_text = part["x-marker"] == "template"
+        others = [kind for kind in _alternatives(part, schema) if is_text and kind != JSON_TYPES["string"]]
         return " or ".join([MARKERS[part["x-marker"]].format(word=word), *others]) + _fallback(part)
     return _type(part, schema) + _fallback(part)
 
@@ -182,7 +183,7 @@ def _fallback(part: dict[str, Any]) -> str:
 
 def _about(name: str, part: dict[str, Any]) -> str:
     """What a form says about a parameter; a title that pydantic made of the name says nothing more."""
-    title = "" if part.get("title", "") == name.replace("_", " ").title() else part.get("title", "")
+    title = "" if part.get("title", "").lower() == name.replace("_", " ") else part.get("title", "")
     return ". ".join(filter(None, (title, part.get("description", ""))))
 
 

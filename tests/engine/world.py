@@ -93,10 +93,12 @@ class World:
             customer: Customer = CustomerFactory(tenant=self.tenant, **fields)
         return customer
 
-    def connection(self, name: str = "hook", kind: str = "webhook") -> Connection:
-        """A connection that nothing ever reaches: effects are only captured."""
+    def connection(
+        self, name: str = "hook", kind: str = "webhook", *, endpoint: str = "https://example.com/hook"
+    ) -> Connection:
+        """A connection that nothing ever reaches, for effects are only captured, unless `answer` sends them."""
         with self.acting():
-            connection = Connection(tenant=self.tenant, name=name, kind=kind, endpoint="https://example.com/hook")
+            connection = Connection(tenant=self.tenant, name=name, kind=kind, endpoint=endpoint)
             connection.set_secret("whsec_" + "A" * 32)
             connection.save()
         return connection
