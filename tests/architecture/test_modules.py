@@ -85,7 +85,9 @@ def test_the_scope_is_lifted_only_where_everybody_knows():
 
 def test_the_top_level_holds_what_its_readme_names():
     root = modules()[0].path.parent
-    ours = {path.name for path in root.iterdir() if not path.name.startswith(".") and path.suffix != ".egg-info"}
+    ours = {
+        path.name for path in root.iterdir() if not path.name.startswith((".", "__")) and path.suffix != ".egg-info"
+    }
     assert ours <= LAYOUT | BESIDE
 
 
