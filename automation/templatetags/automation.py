@@ -184,6 +184,12 @@ def fact(value: Any) -> str:
 
 
 @register.filter
+def verb_words(verb: str) -> str:
+    """What a person did to a run, in plain words; an unknown verb as it is."""
+    return str(words.VERB_WORDS.get(verb, verb))
+
+
+@register.filter
 def leaf_reason_words(reason: str) -> str:
     """Why a comparison couldn't be judged, or only in part, in plain words."""
     return str(words.LEAF_REASON_WORDS.get(reason, reason))

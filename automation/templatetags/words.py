@@ -116,12 +116,17 @@ OPERATOR_WORDS: "dict[str, StrPromise]" = {
     "is_ago": _("is so many days ago:"),
     "is_ahead": _("is so many days ahead:"),
 }
-LEAF_REASON_WORDS: "dict[str, StrPromise]" = {
+LEAF_REASON_WORDS: dict[str, StrPromise] = {
     "unknown_operator": _("this comparison no longer exists"),
     "unknown_field": _("this field was not in the event"),
     "unfit_value": _("the value read has another type"),
     "no_value": _("there is no value"),
     "cut": _("only the first 8 KB of the text were judged"),
+}
+VERB_WORDS: dict[str, StrPromise] = {
+    "cancel": _("cancelled it"),
+    "retry": _("retried the failed step"),
+    "discard": _("gave the failed step up"),
 }
 HELD_REASONS = frozenset({Reason.PAUSED, Reason.RULE_OFF})
 LOOP_REASONS = frozenset({Reason.LOOP_SAME_RULE, Reason.LOOP_DEPTH, Reason.LOOP_BUDGET, Reason.RATE})

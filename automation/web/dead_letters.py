@@ -19,9 +19,9 @@ from tenants.permissions import needs
 @needs("viewer")
 def dead_letters(request: TenantRequest, tenant_slug: str) -> HttpResponse:
     """Shows what waits for a person, newest first."""
-    waiting = DeadLetter.objects.filter(resolved_at=None).select_related(
-        "run__rule", "run__rule_version", "step", "event"
-    )
+    waiting = DeadLetter.objects.filter(resolved_at=None)
+    waiting = waiting.select_related("run__rule", "run__rule_version", "step", "event")
+    waiting = waiting.defer("snapshot", "event__facts", "run__rule_version__definition", "step__input", "step__output")
     page = cursor.page(waiting, request)
     keys = [key_of(letter) for letter in page.rows]
     named = labels.labels(keys)

@@ -16,7 +16,7 @@ from automation.engine import rules as engine_rules
 from automation.engine.operate import Refused
 from automation.models import Rule, RuleDraft
 from automation.web import cursor, reference, sayings, texts
-from automation.web.forms import PublishForm
+from automation.web.forms import PublishForm, first_errors
 from automation.web.lookup import find_rule, waiting_runs
 from tenants.middleware import TenantRequest
 from tenants.permissions import needs
@@ -66,7 +66,7 @@ def publish(request: TenantRequest, tenant_slug: str, rule_id: int) -> HttpRespo
         return _review(request, rule)
     form = PublishForm(request.POST)
     if not form.is_valid():
-        return _review(request, rule, alert=_("The note is too long: 400 characters at most."), status=422)
+        return _review(request, rule, alert=" ".join(first_errors(form).values()), status=422)
     try:
         version = engine_rules.publish(rule.pk, **form.cleaned_data)
     except engine_rules.Conflict as conflict:

@@ -11,6 +11,7 @@ from automation.engine.operate.pause import LEVELS
 
 NAME_LIMIT, NOTE_LIMIT, REASON_LIMIT = 120, 400, 400
 NO_NAME = _("Give the rule a name.")
+OLD_FORM = _("This page was too old. Look at the changes again, then publish.")
 NO_REASON = _("Say why: people who look here later need it.")
 
 
@@ -26,8 +27,12 @@ class NameForm(forms.Form):
 class PublishForm(forms.Form):
     """What is published: the revision that was looked at, and a note for the list of versions."""
 
-    revision = forms.IntegerField(min_value=0)
-    note = forms.CharField(max_length=NOTE_LIMIT, required=False)
+    revision = forms.IntegerField(min_value=0, error_messages={"required": OLD_FORM, "invalid": OLD_FORM})
+    note = forms.CharField(
+        max_length=NOTE_LIMIT,
+        required=False,
+        error_messages={"max_length": _("A note has at most %(limit_value)d characters.")},
+    )
 
 
 class PauseForm(forms.Form):

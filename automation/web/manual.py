@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods
 
 from automation.catalog import registry
 from automation.catalog.automatable import Automatable
+from automation.core.facts import clean
 from automation.engine import labels, posting
 from automation.engine.operate import Refused
 from automation.models import Rule
@@ -59,7 +60,7 @@ def _offer(request: TenantRequest, rule: Rule, entry: Automatable, *, problem: s
     if text:
         fits = Q(pk=cursor.number(text))
         if entry.name_field:
-            fits |= Q(**{f"{entry.name_field}__icontains": text.replace("\x00", "")})
+            fits |= Q(**{f"{entry.name_field}__icontains": clean(text)})
         records = records.filter(fits)
     keys = [(entry.name, pk) for pk in records.values_list("pk", flat=True)[:OFFERED]]
     named = labels.labels(keys)

@@ -2,19 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from automation.core.errors import Problem
 from automation.engine import lists
 from automation.engine.lists import RuleLine
 from automation.engine.references import References, problems_of
+from automation.models import Rule
 from automation.web import sayings
 from tenants.middleware import TenantRequest
 from tenants.permissions import needs
 
+RESTORABLE_DAYS = 30
 STATES = ("on", "off", "problem")
 FAILED = ("failed", "compensation_failed")
 
@@ -41,6 +45,8 @@ class Row:
 @needs("viewer")
 def rules(request: TenantRequest, tenant_slug: str) -> HttpResponse:
     """Shows the rules that fit the search, with their switch, order, counts and problems."""
+    if request.GET.get("state") == "deleted":
+        return _deleted(request)
     rows = _rows(lists.rules_with_counts(), References(request.tenant.pk))
     text, state = request.GET.get("q", "").strip(), request.GET.get("state", "")
     shown = [row for row in rows if _fits(row, text=text, state=state)]
@@ -56,6 +62,14 @@ def rules(request: TenantRequest, tenant_slug: str) -> HttpResponse:
         "may_publish": request.membership.may("publisher"),
     }
     return render(request, "automation/rules.html", page)
+
+
+def _deleted(request: TenantRequest) -> HttpResponse:
+    """The rules that were deleted and can still be brought back."""
+    since = timezone.now() - timedelta(days=RESTORABLE_DAYS)
+    found = Rule.objects.filter(deleted_at__gte=since).order_by("-deleted_at")
+    shown = {"rules": found, "days": RESTORABLE_DAYS, "may_publish": request.membership.may("publisher")}
+    return render(request, "automation/rules_deleted.html", shown)
 
 
 def _rows(found: Sequence[RuleLine], references: References) -> list[Row]:

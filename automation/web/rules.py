@@ -73,8 +73,12 @@ def version(request: TenantRequest, tenant_slug: str, rule_id: int, number: int)
 @require_POST
 @needs("editor")
 def restore(request: TenantRequest, tenant_slug: str, rule_id: int, number: int) -> HttpResponse:
-    """Makes a version the draft again; nothing that runs changes."""
+    """Makes a version the draft again; nothing that runs changes. Asks first where that drops unpublished changes."""
     found = find_rule(rule_id)
+    draft = RuleDraft.objects.select_related("changed_by").get(rule=found)
+    unpublished = found.published is not None and found.published.definition != draft.definition
+    if unpublished and request.POST.get("replace") != "yes":
+        return render(request, "automation/rule_restore.html", {"rule": found, "draft": draft, "number": number})
     try:
         engine_rules.restore(found.pk, number)
     except RuleVersion.DoesNotExist as missing:
@@ -159,6 +163,21 @@ def delete(request: TenantRequest, tenant_slug: str, rule_id: int) -> HttpRespon
         errors = {"name": _("That is not the rule's name. Nothing was deleted.")}
     shown = {"rule": found, "runs": waiting_runs(found), "errors": errors, "name": request.POST.get("name", "")}
     return render(request, "automation/rule_delete.html", shown, status=422 if errors else 200)
+
+
+@require_POST
+@needs("publisher")
+def undelete(request: TenantRequest, tenant_slug: str, rule_id: int) -> HttpResponse:
+    """Brings a deleted rule back, switched off."""
+    try:
+        engine_rules.undelete(rule_id)
+    except Rule.DoesNotExist as missing:
+        raise Http404 from missing
+    except Refused as refusal:
+        messages.error(request, str(refusal))
+        return redirect("automation:rules", tenant_slug)
+    messages.success(request, _("The rule is back, switched off."))
+    return redirect("automation:rule", tenant_slug, rule_id)
 
 
 @require_POST

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_POST, require_safe
 from django_stubs_ext import StrPromise
 
 from automation.catalog import registry
+from automation.core.facts import clean
 from automation.core.states import Reason
 from automation.engine import labels, lists
 from automation.engine.operate import Refused
@@ -81,7 +82,8 @@ def runs(request: TenantRequest, tenant_slug: str) -> HttpResponse:
     """Shows the runs that fit the filters, newest first, with how many are in which state."""
     filters = read_filters(request.GET, now=timezone.now())
     fitting = Run.objects.none() if filters.nothing else lists.runs(**filters.given)
-    page = cursor.page(fitting, request)
+    wanted = fitting.select_related(None).select_related("rule", "rule_version").defer("rule_version__definition")
+    page = cursor.page(wanted, request)
     shown = {
         "filters": filters,
         "page": page,
@@ -102,7 +104,7 @@ def runs(request: TenantRequest, tenant_slug: str) -> HttpResponse:
 def cancel(request: TenantRequest, tenant_slug: str, run_id: int) -> HttpResponse:
     """Cancels a run, at once or as soon as its worker returns."""
     try:
-        done = operate.cancel(run_id, reason=request.POST.get("reason", "").strip()[:REASON_LIMIT])
+        done = operate.cancel(run_id, reason=clean(request.POST.get("reason", "").strip())[:REASON_LIMIT])
     except Run.DoesNotExist as missing:
         raise Http404 from missing
     except Refused as refusal:

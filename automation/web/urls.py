@@ -18,6 +18,7 @@ urlpatterns = [
     path("rules/<int:rule_id>/pause/", rules.hold, name="rule_pause"),
     path("rules/<int:rule_id>/resume/", rules.go_on, name="rule_resume"),
     path("rules/<int:rule_id>/delete/", rules.delete, name="rule_delete"),
+    path("rules/<int:rule_id>/undelete/", rules.undelete, name="rule_undelete"),
     path("rules/<int:rule_id>/run/", manual.by_hand, name="rule_run"),
     path("rules/<int:rule_id>/draft/", drafts.draft, name="rule_draft"),
     path("rules/<int:rule_id>/publish/", drafts.publish, name="rule_publish"),

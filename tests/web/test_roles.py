@@ -20,6 +20,7 @@ ACTS = {
         "rules/{rule}/pause/",
         "rules/{rule}/resume/",
         "rules/{rule}/delete/",
+        "rules/{rule}/undelete/",
         "runs/{run}/cancel/",
         "dead-letters/{letter}/retry/",
         "dead-letters/{letter}/discard/",

@@ -145,8 +145,11 @@ def test_publishing_twice_happens_once(people, rule):
 def test_an_old_version_comes_back_as_a_draft(people, rule):
     engine_rules.save_draft(rule.pk, changed(), base_revision=0)
     engine_rules.publish(rule.pk, revision=1)
-    people["editor"].post(people.page(f"rules/{rule.pk}/versions/1/restore/"))
+    page = people.page(f"rules/{rule.pk}/versions/1/restore/")
+    people["editor"].post(page)
     assert RuleDraft.objects.get(rule=rule).definition == DEFINITION
+    assert "They are replaced" in people["editor"].post(page).content.decode()
+    assert "is the draft now" in people["editor"].post(page, {"replace": "yes"}, follow=True).content.decode()
     assert people["editor"].get(people.page(f"rules/{rule.pk}/versions/9/")).status_code == 404
 
 
@@ -191,6 +194,16 @@ def test_deleting_needs_the_name_and_cancels_what_waits(people, rule, text_of):
     run.refresh_from_db()
     assert run.state == "cancelled"
     assert people["publisher"].get(people.page(f"rules/{rule.pk}/")).status_code == 404
+
+
+def test_a_deleted_rule_is_brought_back_switched_off(people, rule, text_of):
+    engine_rules.delete(rule.pk)
+    assert rule.name not in text_of(people["publisher"], people.page("rules/"))
+    assert "Bring back" in text_of(people["publisher"], people.page("rules/?state=deleted"))
+    assert "Bring back" not in text_of(people["viewer"], people.page("rules/?state=deleted"))
+    people["publisher"].post(people.page(f"rules/{rule.pk}/undelete/"))
+    rule.refresh_from_db()
+    assert (rule.deleted_at, rule.on) == (None, False)
 
 
 def test_renaming_keeps_what_was_typed_when_it_does_not_fit(people, rule):

@@ -18,9 +18,11 @@ from operating import (
     make_step,
 )
 
+from automation.engine import rules as engine_rules
 from automation.models import DeadLetter, Notice, Run
 from automation.web.cursor import PAGE
 from tenants.context import acting_for
+from tenants.models import AuditEntry
 
 BIG = 99999999999999999999999
 
@@ -158,6 +160,18 @@ def test_a_waiting_run_is_cancelled_with_a_reason_which_its_page_then_tells(peop
     assert "Publisher Person cancelled it: customer called" in text_of(people["viewer"], page)
     again = people["publisher"].post(f"{page}cancel/", follow=True)
     assert again.status_code == 200
+
+
+def test_the_trace_of_a_deleted_rule_stays(people, rule, text_of):
+    run = make_run(rule, state="succeeded")
+    engine_rules.delete(rule.pk)
+    assert "(deleted)" in " ".join(text_of(people["viewer"], people.page(f"runs/{run.pk}/")).split())
+
+
+def test_a_character_that_no_database_keeps_is_left_out_of_a_reason(people, rule):
+    run = make_live_run(rule, state="waiting")
+    people["publisher"].post(people.page(f"runs/{run.pk}/cancel/"), {"reason": "a\x00b"})
+    assert AuditEntry.objects.get(verb="cancel").reason == "ab"
 
 
 def test_a_run_that_is_over_refuses_to_be_cancelled_and_says_so(people, rule):
