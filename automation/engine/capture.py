@@ -70,6 +70,11 @@ def captured() -> Captured:
     return fresh
 
 
+def begin_anew() -> None:
+    """Later changes merge with none so far: for several transactions of the engine inside one of its caller's."""
+    captured().events.clear()
+
+
 def record_changes(entry: Automatable, changes: Iterable[Change], origin: Origin | None = None) -> list[int]:
     """Write the events of some records of one model, or merge them into those that this transaction has written.
 

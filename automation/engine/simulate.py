@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from automation.catalog.action import Outcome
 from automation.conf import Conf, load
+from automation.engine import capture
 from automation.engine.cycle import Cycle
 from automation.engine.effects import EffectCall, Finished
 from automation.store import claims, runs, timers
@@ -193,6 +194,7 @@ class Runner:
             claimed = self.timers.next()
             if claimed is None:
                 return
+            capture.begin_anew()
             self.cycle.turn([claimed])
             while self.cycle.turn([]):
                 pass
