@@ -1,0 +1,67 @@
+"""The command that posts a named event."""
+
+import json
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from automation.models import Event
+from tenants.context import acting_for
+from tests.factories import TenantFactory, TicketFactory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def tenant():
+    return TenantFactory(slug="acme")
+
+
+def post(*words: str) -> int:
+    out = StringIO()
+    call_command("automation_event", *words, stdout=out)
+    return int(out.getvalue())
+
+
+def test_an_event_about_a_record_carries_its_data_and_the_records_fields(tenant):
+    ticket = TicketFactory(tenant=tenant, subject="Late")
+    event_id = post("acme", "sla.missed", "--record", f"helpdesk.ticket:{ticket.pk}", "--data", json.dumps({"by": 5}))
+    with acting_for(tenant.pk):
+        event = Event.objects.get(pk=event_id)
+    assert (event.kind, event.name, event.source) == ("custom_event", "sla.missed", "api")
+    assert (event.model, event.record) == ("helpdesk.ticket", ticket.pk)
+    assert event.facts["data"] == {"by": 5}
+    assert event.facts["snapshot"]["subject"] == "Late"
+
+
+def test_the_same_key_twice_is_one_event(tenant):
+    assert post("acme", "x", "--key", "k") == post("acme", "x", "--key", "k")
+    with pytest.raises(CommandError, match="has another body"):
+        post("acme", "x", "--key", "k", "--data", '{"a": 1}')
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nobody", "x"], "no tenant"),
+        (["acme", "x", "--data", "["], "isn't JSON"),
+        (["acme", "x", "--data", "[" * 100_000], "isn't JSON"),
+        (["acme", "x", "--data", "[1]"], "is a JSON object"),
+        (["acme", "x" * 200], "has 1 to 120 characters"),
+        (["acme", "x", "--record", "helpdesk.tickt:1"], "no automatable model"),
+        (["acme", "x", "--record", "helpdesk.ticket:x"], "no record"),
+        (["acme", "x", "--record", "automation.run:1"], "no automatable model"),
+    ],
+)
+def test_what_can_not_be_posted_is_said_and_nothing_is_written(tenant, words, message):
+    with pytest.raises(CommandError, match=message):
+        post(*words)
+    with acting_for(tenant.pk):
+        assert not Event.objects.exists()
+
+
+def test_another_tenants_record_is_as_if_it_did_not_exist(tenant):
+    ticket = TicketFactory(tenant=TenantFactory())
+    with pytest.raises(CommandError, match="no record"):
+        post("acme", "x", "--record", f"helpdesk.ticket:{ticket.pk}")
