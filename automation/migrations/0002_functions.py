@@ -4,6 +4,8 @@ from pathlib import Path
 
 from django.db import migrations
 
+from tenants.constraints import composite_foreign_key
+
 FUNCTIONS = Path(__file__).resolve().parent.parent / "store" / "sql" / "functions.sql"
 
 TABLES = """
@@ -21,20 +23,12 @@ END $$;
 CREATE TRIGGER automation_version_immutable BEFORE UPDATE ON automation_ruleversion
   FOR EACH ROW EXECUTE FUNCTION automation_refuse_update();
 
--- A rule belongs to the tenant of its version and draft: the database says so too.
-ALTER TABLE automation_ruleversion ADD CONSTRAINT automation_version_same_tenant
-  FOREIGN KEY (tenant_id, rule_id) REFERENCES automation_rule (tenant_id, id);
-ALTER TABLE automation_ruledraft ADD CONSTRAINT automation_draft_same_tenant
-  FOREIGN KEY (tenant_id, rule_id) REFERENCES automation_rule (tenant_id, id);
-
 INSERT INTO automation_lane (tenant_id) SELECT t.id FROM tenants_tenant t ON CONFLICT (tenant_id) DO NOTHING;
 INSERT INTO automation_limits (tenant_id) SELECT t.id FROM tenants_tenant t ON CONFLICT (tenant_id) DO NOTHING;
 """
 BACK = """
 DROP TRIGGER IF EXISTS automation_version_immutable ON automation_ruleversion;
 DROP FUNCTION IF EXISTS automation_refuse_update();
-ALTER TABLE automation_ruleversion DROP CONSTRAINT IF EXISTS automation_version_same_tenant;
-ALTER TABLE automation_ruledraft DROP CONSTRAINT IF EXISTS automation_draft_same_tenant;
 """
 
 
@@ -44,4 +38,7 @@ class Migration(migrations.Migration):
     operations = [
         migrations.RunSQL(FUNCTIONS.read_text(), migrations.RunSQL.noop),
         migrations.RunSQL(TABLES, BACK),
+        composite_foreign_key("automation_rule", "published_id", "automation_ruleversion"),
+        composite_foreign_key("automation_ruleversion", "rule_id", "automation_rule"),
+        composite_foreign_key("automation_ruledraft", "rule_id", "automation_rule"),
     ]
