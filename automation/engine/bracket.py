@@ -14,8 +14,8 @@ from automation.engine.reading import reader_of
 
 Ids = Iterable[int | None]
 
-# The records that a deletion under way takes with it: what their parts lose by it isn't captured apart.
-_going: ContextVar[frozenset[tuple[str, int]]] = ContextVar("automation_going", default=frozenset())
+# The brackets that are open around this moment, outermost first.
+_open: ContextVar["tuple[Bracket, ...]"] = ContextVar("automation_brackets", default=())
 
 
 class Bracket:
@@ -28,11 +28,11 @@ class Bracket:
         """Lock records and read them as they are before the write.
 
         `whole` reads what isn't in their own row, too: for parts, whose number or set is what changes, and for records
-        that may be deleted, whose last snapshot is read now or never.
+        that may be deleted, whose last snapshot is read now or never. What an outer bracket has read already is left
+        to it: it captures the whole difference when it closes.
         """
         _entry, known, readings = self._of(link.entry)
-        going = {pk for name, pk in _going.get() if name == link.entry.name}
-        new = sorted({pk for pk in ids if pk is not None} - known - going)
+        new = sorted({pk for pk in ids if pk is not None} - known - _covered(link.entry))
         if not new:
             return
         reader = reader_of(link.entry)
@@ -47,22 +47,15 @@ class Bracket:
         for link in links:
             self._of(link.entry)[1].update(ids)
 
-    @contextmanager
-    def as_one_deletion(self, links: Iterable[Link]) -> Iterator[None]:
-        """What is done inside to the records that were named through these links is a part of their own deletion."""
-        names = {link.entry.name for link in links if not link.is_part}
-        gone = {(name, pk) for name in names if name in self._touched for pk in self._touched[name][1]}
-        token = _going.set(_going.get() | gone)
-        try:
-            yield
-        finally:
-            _going.reset(token)
-
     def record(self) -> None:
         """Capture the difference. Called after the write."""
         for entry, ids, before in self._touched.values():
             after = reader_of(entry).read(sorted(ids))
             record_difference(entry, before, after)
+
+    def has_read(self, entry: Automatable) -> set[int]:
+        """The records of an entry that this bracket answers for."""
+        return self._of(entry)[1]
 
     def _of(self, entry: Automatable) -> tuple[Automatable, set[int], dict[int, Reading]]:
         return self._touched.setdefault(entry.name, (entry, set(), {}))
@@ -73,8 +66,16 @@ def bracket() -> Iterator[Bracket]:
     """One transaction around reading, writing and capturing; inside an open one it adds no savepoint."""
     with transaction.atomic(savepoint=False):
         touched = Bracket()
-        yield touched
+        token = _open.set((*_open.get(), touched))
+        try:
+            yield touched
+        finally:
+            _open.reset(token)
         touched.record()
+
+
+def _covered(entry: Automatable) -> set[int]:
+    return set().union(*(outer.has_read(entry) for outer in _open.get()[:-1]))
 
 
 def linked_ids(link: Link, rows: "models.QuerySet[models.Model]") -> set[int | None]:

@@ -1,17 +1,19 @@
 """The base of a watched model: every way to write its rows also writes the event."""
 
 from collections.abc import Collection, Iterable
+from contextlib import nullcontext
 from typing import Any, ClassVar, TypeVar
 
 from django.core.checks import CheckMessage
 from django.db import models, router
 from django.db.models.deletion import Collector
 
+from automation.catalog.automatable import Automatable
 from automation.core.values import UNSTORABLE, clean
-from automation.engine.bracket import bracket, linked_ids
+from automation.engine.bracket import Bracket, bracket, linked_ids
 from automation.engine.captured_checks import problems_of
 from automation.engine.links import Link, attnames, links_of
-from automation.engine.saving import Saving
+from automation.engine.saving import capture_new, update_captured
 from tenants.managers import TenantManager, TenantQuerySet, give_owner
 from tenants.models import TenantOwned
 
@@ -124,7 +126,7 @@ class Watched(TenantOwned):
     CAPTURES_CHANGES: ClassVar[bool] = True  # what `manage.py check` asks of every model that rules may watch
     KEPT_BY_DATABASE: ClassVar[frozenset[str]] = frozenset()
 
-    _saving: Saving | None = None  # the save under way, of this very copy
+    _captured_as: Automatable | None = None  # while this copy is saved: as what its change is captured
 
     objects: ClassVar[WatchedManager[Any]] = WatchedManager()
     _every: ClassVar[EveryWatched[Any]] = EveryWatched()
@@ -147,20 +149,15 @@ class Watched(TenantOwned):
         clean_texts(self)
         links = [link for link in links_of(model) if names is None or link.concerns(model, names)]
         options: dict[str, Any] = {"force_insert": force_insert, "force_update": force_update, "update_fields": names}
-        if not links:
-            super().save(using=using, **options)
-            return
-        parts = [link for link in links if link.is_part]
-        with bracket() as touched:
-            for link in parts:
-                touched.before(link, self._records_before(link, is_new=force_insert or self.pk is None))
-            saving = Saving(link.entry for link in links if not link.is_part)
-            outer, self._saving = self._saving, saving
-            try:
+        outer, self._captured_as = self._captured_as, next((link.entry for link in links if not link.is_part), None)
+        try:
+            with bracket() if links else nullcontext(Bracket()) as touched:
+                for link in links:
+                    if link.is_part:
+                        touched.before(link, self._records_before(link, is_new=force_insert or self.pk is None))
                 super().save(using=using, **options)
-            finally:
-                self._saving = outer
-            saving.record(self.pk)
+        finally:
+            self._captured_as = outer
 
     save.alters_data = True  # type: ignore[attr-defined]
 
@@ -180,11 +177,22 @@ class Watched(TenantOwned):
         """Django's checks, and that nothing changes these rows unnoticed."""
         return [*super().check(**kwargs), *problems_of(cls, Watched)]
 
+    # The two statements of Django's save. Captured at once, so that what a receiver of its signals does comes after.
+
     def _do_update(self, base_qs: Any, using: str, pk_val: Any, values: Any, *rest: Any) -> bool:  # type: ignore[override]
-        """The one statement of Django's save that is replaced: its UPDATE also answers the row before and after."""
-        if self._saving is None or not values or not self._saving.entries:
+        """The same UPDATE, which also answers the row before and after."""
+        if self._captured_as is None or not values:
             return bool(super()._do_update(base_qs, using, pk_val, values, *rest))
-        return self._saving.update(base_qs.filter(pk=pk_val), values)
+        return update_captured(self._captured_as, base_qs.filter(pk=pk_val), values)
+
+    def _do_insert(self, manager: Any, using: str, fields: Any, returning_fields: Any, raw: bool) -> Any:
+        """The same INSERT."""
+        rows = super()._do_insert(manager, using, fields, returning_fields, raw)  # type: ignore[misc]
+        if self._captured_as is not None:
+            made = dict(zip((field.attname for field in returning_fields), rows[0] if rows else (), strict=False))
+            key: Any = self._meta.pk
+            capture_new(self._captured_as, self.pk if self.pk is not None else made[key.attname])
+        return rows
 
     def _names_to_write(self, names: Iterable[str] | None, force_insert: bool) -> Collection[str] | None:
         if names is not None:
@@ -213,17 +221,12 @@ class CapturingCollector(Collector):
     def delete(self) -> tuple[int, dict[str, int]]:
         """Delete all that was collected. What isn't loaded is captured by the queryset that deletes or updates it."""
         loaded = {model: [row.pk for row in rows] for model, rows in self.data.items() if issubclass(model, Watched)}
-        links = [(model, link) for model in loaded for link in links_of(model)]
         with bracket() as touched:
-            for model, link in links:
-                if not link.is_part:
-                    touched.before(link, loaded[model], whole=True)
-            with touched.as_one_deletion(link for _model, link in links):
-                for model, link in links:
-                    if link.is_part:
-                        rows = model._every.filter(pk__in=loaded[model])
-                        touched.before(link, linked_ids(link, rows), whole=True)
-                return super().delete()
+            for model, ids in loaded.items():
+                rows = model._every.filter(pk__in=ids)
+                for link in links_of(model):
+                    touched.before(link, linked_ids(link, rows) if link.is_part else ids, whole=True)
+            return super().delete()
 
 
 def clean_texts(row: models.Model) -> None:
