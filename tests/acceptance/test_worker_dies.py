@@ -1,4 +1,4 @@
-"""A worker is killed at every point of an outside step; what the receiver and the history show is right all the same."""
+"""A worker is killed at every point of a step; what the receiver and the history show is right all the same."""
 
 import pytest
 from acceptance.harness.clusters import Cluster, T, alive
@@ -105,3 +105,60 @@ def test_a_message_that_must_not_be_repeated_waits_for_a_person(world: World) ->
     until(lambda: site.lane["running"] == 0, within=5, about="the free place")
     assert site.outcomes(step["id"]) == ["lost"]
     world.check(reaped=1, parked=1)
+
+
+@pytest.mark.case("K01")
+@pytest.mark.fault(6)
+@pytest.mark.parametrize("together", [1, 3])
+def test_nothing_of_a_settle_is_visible_whose_worker_died_before_its_commit(world: World, together: int) -> None:
+    hook = world.server("webhooks", "--delay-ms", "300")
+    site = world.site()
+    site.connect(hook.url)
+    site.rule([webhook()])
+    tickets = site.tickets(together)
+    cluster = doomed(world, site, fail="settle.before_commit:kill")
+
+    site.change_all(tickets, priority="urgent")
+    die(cluster, site)
+    assert [step["state"] for step in site.steps()] == ["running"] * together
+    assert [step["effect_state"] for step in site.steps()] == ["intended"] * together
+    assert site.lane["running"] == together
+    until(lambda: site.ended(together), within=30, about="the runs' end", told=world.tails)
+
+    for step in site.steps():
+        assert site.outcomes(step["id"]) == ["lost", "ok"]
+        assert [one["shown"] for one in hook.entries() if one["key"] == step["idempotency_key"]] == [True, False]
+    world.check(reaped=together)
+
+
+@pytest.mark.case("K04")
+@pytest.mark.fault(13)
+def test_five_hundred_due_steps_survive_the_death_of_all_workers(world: World) -> None:
+    hook = world.server("webhooks")
+    hook.prescribe("hang", last="repeat")
+    sites = [world.site() for _ in range(10)]
+    for site in sites:
+        site.connect(hook.url)
+        site.backlog(site.rule([webhook()]), site.tickets(50))
+    first = world.cluster(4, wait=False)
+    busy = "SELECT count(*) = 32 FROM automation_timer WHERE state = 'leased'"
+    until(lambda: world.db.value(busy), within=60, about="a lease for every thread", told=world.tails)
+    first.end()
+    leased = {one["step_id"] for one in world.db.rows("SELECT step_id FROM automation_timer WHERE state = 'leased'")}
+    retried = {
+        one["step_id"] for one in world.db.rows("SELECT step_id FROM automation_attempt WHERE outcome = 'timeout'")
+    }
+    assert len(leased) == 32
+
+    hook.prescribe()
+    world.cluster(4)
+    until(lambda: all(site.ended(50) for site in sites), within=120, about="the end of all", told=world.tails)
+
+    for site in sites:
+        for step in site.steps():
+            if step["id"] not in retried:
+                assert step["deliveries"] == (2 if step["id"] in leased else 1)
+        assert site.lane["running"] == 0
+    workers = world.db.rows("SELECT DISTINCT worker_id FROM automation_attempt")
+    assert len(workers) >= 4
+    world.check(reaped=32, alarms=("many workers lost",))

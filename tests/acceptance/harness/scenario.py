@@ -1,5 +1,6 @@
 """Builds what a test starts from: tenants with lanes, records, connections, and rules that are published and on."""
 
+import json
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -19,6 +20,33 @@ from tenants.models import Membership, Tenant
 
 SECRET = "whsec_" + "c2VjcmV0LW9mLXRoZS10ZXN0cw=="
 FAST = {"max_attempts": 5, "base_delay": "PT0S", "factor": 1.0, "max_delay": "PT1S", "jitter": False}
+FACTS = {
+    "change": "updated",
+    "before": {"priority": "normal"},
+    "after": {"priority": "urgent"},
+    "snapshot": {"priority": "urgent", "subject": "Printer on fire"},
+    "data": {},
+    "cut": [],
+    "source": "person",
+}
+BACKLOG = """
+WITH given AS (SELECT %s::bigint AS tenant, %s::bigint AS rule, %s::jsonb AS facts),
+e AS (
+  INSERT INTO automation_event (tenant_id, kind, change, name, model, record, facts, actor, source, batch, body_sha256,
+                                depth, path, matched_at)
+  SELECT g.tenant, 'record_changed', 'updated', '', 'helpdesk.ticket', t, g.facts, 'Ana Admin', 'person', '', '',
+         0, '[]', clock_timestamp() FROM given g, unnest(%s::bigint[]) t RETURNING id, record),
+r AS (
+  INSERT INTO automation_run (tenant_id, rule_id, rule_version_id, event_id, state, model, record, root_event_id, depth)
+  SELECT g.tenant, g.rule, v.published_id, e.id, 'pending', 'helpdesk.ticket', e.record, e.id, 0
+    FROM given g JOIN automation_rule v ON v.id = g.rule, e RETURNING id),
+s AS (
+  INSERT INTO automation_stepexecution (tenant_id, run_id, path, kind, action, state)
+  SELECT g.tenant, r.id, %s, 'action', %s, 'pending' FROM given g, r RETURNING id, run_id)
+INSERT INTO automation_timer (lane_id, tenant_id, kind, due_at, run_id, step_id)
+SELECT l.id, g.tenant, 'step', automation_now(), s.run_id, s.id
+  FROM given g JOIN automation_lane l ON l.tenant_id = g.tenant, s
+"""
 _numbers = count(1)
 
 
@@ -58,7 +86,7 @@ def note(text: str = "Noted", *, id: str = "note") -> dict[str, Any]:
 
 def put(*, id: str = "set", **fields: Any) -> dict[str, Any]:
     """A local step that sets fields."""
-    return step("set_fields", id=id, fields=fields)
+    return step("set_fields", id=id, fields=[{"field": name, "value": value} for name, value in fields.items()])
 
 
 def delay(duration: str, *, id: str = "wait") -> dict[str, Any]:
@@ -154,6 +182,10 @@ class Site:
         ]
         return [row.pk for row in QuerySet(Ticket).bulk_create(rows)]
 
+    def ticket(self, ticket_id: int) -> Ticket:
+        """The ticket, while acting in the tenant."""
+        return Ticket.objects.get(pk=ticket_id)
+
     def change(self, ticket_id: int, **fields: Any) -> None:
         """A person changes a ticket."""
         with self.acting():
@@ -166,6 +198,24 @@ class Site:
         """A person changes many tickets at once, in one transaction."""
         with self.acting():
             Ticket.objects.filter(pk__in=list(ticket_ids)).update(**fields)
+
+    def backlog(
+        self, rule_id: int, ticket_ids: Sequence[int], *, path: str = "call", action: str = "call_webhook@1"
+    ) -> None:
+        """Events that are matched, runs, and their first steps due now, as a matcher leaves them; one for each ticket."""
+        self.db.run(BACKLOG, self.id, rule_id, json.dumps(FACTS), list(ticket_ids), path, action)
+        self.db.run(
+            "SELECT automation_lane_due(id, automation_now()) FROM automation_lane WHERE tenant_id = %s", self.id
+        )
+
+    def hurry(self) -> None:
+        """Makes what waits for another try due now, as if its time had passed."""
+        self.db.run(
+            "UPDATE automation_timer SET due_at = automation_now() WHERE tenant_id = %s AND state = 'pending'", self.id
+        )
+        self.db.run(
+            "SELECT automation_lane_due(id, automation_now()) FROM automation_lane WHERE tenant_id = %s", self.id
+        )
 
     def runs(self, where: str = "true") -> list[Row]:
         """Its runs, oldest first."""
