@@ -14,8 +14,8 @@ def give_lane(sender: type[Model], instance: Model, created: bool, **kwargs: Any
     """Without a lane no event of the tenant would ever be matched."""
     if created:
         # Found by name: this module is imported before any model may be.
-        installed.get_model("automation", "Lane").objects.get_or_create(tenant=instance)
-        installed.get_model("automation", "Limits").objects.get_or_create(tenant=instance)
+        installed.get_model("automation", "Lane").objects.get_or_create(tenant_id=instance.pk)
+        installed.get_model("automation", "Limits").objects.get_or_create(tenant_id=instance.pk)
 
 
 class AutomationConfig(AppConfig):
