@@ -1,0 +1,108 @@
+"""The pages are short, found from the README, name what exists, and those that are generated are fresh."""
+
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from django.utils import translation
+
+from automation.catalog import registry
+from automation.conf import Conf
+from automation.management import catalogue
+from automation.management.commands.automation_catalogue import with_settings
+from tests.architecture.sources import PACKAGES, ROOT
+
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+LONGEST = 250
+LISTS = {"cases.md"}  # as long as what they list
+# The page on extending shows files that it makes up; its own test writes and runs them.
+MADE_UP = {
+    "automation/actions/tell_channel.py",
+    "automation/triggers/promise_missed.py",
+    "tests/actions/test_tell_channel.py",
+}
+FILE = re.compile(r"`((?:automation|northwind|tenants|tests|templates|docs)/[\w/.]+\.\w+)`")
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+each = pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.name)
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_is_short_and_found_from_the_readme(page: Path) -> None:
+    assert len(text_of(page).splitlines()) <= LONGEST or page.name in LISTS
+    assert f"docs/{page.name}" in text_of(ROOT / "README.md")
+
+
+@each
+def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
+    assert not [target for target in LINK.findall(text_of(page)) if not (page.parent / target).exists()]
+
+
+@each
+def test_the_files_that_a_page_names_exist(page: Path) -> None:
+    assert not [name for name in set(FILE.findall(text_of(page))) - MADE_UP if not (ROOT / name).exists()]
+
+
+@each
+def test_the_commands_that_a_page_names_exist(page: Path) -> None:
+    own = {path.stem for package in PACKAGES for path in (ROOT / package).glob("management/commands/*.py")}
+    named = set(re.findall(r"manage\.py (\w+)", text_of(page)))
+    assert named <= own | {"check", "collectstatic", "createsuperuser", "migrate", "makemigrations"}
+
+
+@each
+def test_the_settings_of_the_engine_that_a_page_names_exist(page: Path) -> None:
+    known = {f"AUTOMATION_{one.name.upper()}" for one in fields(Conf)}
+    known |= {"AUTOMATION_LAB", "AUTOMATION_TESTS", "AUTOMATION_FAIL", "AUTOMATION_RACE"}
+    assert set(re.findall(r"AUTOMATION_[A-Z_]*[A-Z]", text_of(page))) <= known
+
+
+def test_the_catalogue_is_as_the_code_is() -> None:
+    def ours(entry: object) -> bool:
+        return entry.__module__.partition(".")[0] in PACKAGES
+
+    models = [
+        entry for entry in registry.models.values() if ours(entry.model) and "tests" not in entry.model.__module__
+    ]
+    with translation.override("en"):
+        actions = catalogue.actions_page(filter(ours, registry.actions.values()))
+        triggers = catalogue.triggers_page(filter(ours, registry.triggers.values()), models)
+    assert text_of(DOCS / "actions.md") == actions, "write it anew: manage.py automation_catalogue docs"
+    assert text_of(DOCS / "triggers.md") == triggers, "write it anew: manage.py automation_catalogue docs"
+
+
+def test_the_table_of_settings_is_as_the_code_is() -> None:
+    page = text_of(DOCS / "operating.md")
+    assert page == with_settings(page), "write it anew: manage.py automation_catalogue docs"
+
+
+def test_every_setting_is_explained() -> None:
+    assert {one.name for one in fields(Conf)} == set(catalogue.SETTINGS)
+    assert all(catalogue.SETTINGS.values())
+
+
+def test_the_command_writes_the_pages_and_says_which_are_stale(tmp_path: Path) -> None:
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "manage.py", "automation_catalogue", str(tmp_path), *words]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    (tmp_path / "operating.md").write_text("Before\n<!-- settings: begin -->\n<!-- settings: end -->\nAfter\n")
+    stale = run("--check")
+    assert stale.returncode != 0
+    assert "actions.md" in stale.stderr
+    assert not (tmp_path / "actions.md").exists()
+    assert run().returncode == 0
+    assert run("--check").returncode == 0
+    assert (
+        (tmp_path / "operating.md")
+        .read_text(encoding="utf-8")
+        .startswith("Before\n<!-- settings: begin -->\n| setting")
+    )
