@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import fields
 from pathlib import Path
 
@@ -63,6 +64,34 @@ def test_the_settings_of_the_engine_that_a_page_names_exist(page: Path) -> None:
     known = {f"AUTOMATION_{one.name.upper()}" for one in fields(Conf)}
     known |= {"AUTOMATION_LAB", "AUTOMATION_TESTS", "AUTOMATION_FAIL", "AUTOMATION_RACE"}
     assert set(re.findall(r"AUTOMATION_[A-Z_]*[A-Z]", text_of(page))) <= known
+
+
+def test_the_layers_of_the_architecture_are_those_that_are_checked() -> None:
+    contracts = tomllib.loads(text_of(ROOT / "pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    (checked,) = [one["layers"] for one in contracts if one.get("containers") == ["automation"]]
+    # In brackets: layers that may be missing, and are not described before they are there.
+    wanted = [[name for name in layer.split(" | ") if not name.startswith("(")] for layer in checked]
+    block = text_of(DOCS / "architecture.md").partition("northwind → automation → tenants\n\n")[2].partition("```")[0]
+    shown = [line.partition("  ")[0].split(" | ") for line in block.splitlines()]
+    assert shown == wanted
+
+
+@pytest.mark.parametrize("page", ["architecture.md", "engine.md", "decisions.md"])
+def test_a_module_that_is_named_without_its_folder_exists(page: str) -> None:
+    known = {path.name for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
+    known |= {f"{path.parent.name}/{path.name}" for path in (ROOT / "automation" / "engine").rglob("*.py")}
+    assert set(re.findall(r"`((?:operate/)?\w+\.py)`", text_of(DOCS / page))) <= known
+
+
+def test_the_folders_of_the_product_are_described() -> None:
+    text = text_of(DOCS / "architecture.md")
+    folders = [path.parent for package in PACKAGES for path in (ROOT / package).glob("*/__init__.py")]
+    names = {f"{folder.parent.name}/{folder.name}/" for folder in folders}
+    assert not {name for name in names if f"`{name}" not in text} - {
+        "automation/migrations/",
+        "tenants/migrations/",
+        "northwind/management/",
+    }
 
 
 def test_the_catalogue_is_as_the_code_is() -> None:
