@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -18,6 +19,7 @@ from automation.web import sayings
 from tenants.middleware import TenantRequest
 from tenants.permissions import needs
 
+PAGE = 50
 RESTORABLE_DAYS = 30
 STATES = ("on", "off", "problem")
 FAILED = ("failed", "compensation_failed")
@@ -50,8 +52,10 @@ def rules(request: TenantRequest, tenant_slug: str) -> HttpResponse:
     rows = _rows(lists.rules_with_counts(), References(request.tenant.pk))
     text, state = request.GET.get("q", "").strip(), request.GET.get("state", "")
     shown = [row for row in rows if _fits(row, text=text, state=state)]
+    paged = Paginator(shown, PAGE).get_page(request.GET.get("page"))
     page = {
-        "rows": shown,
+        "rows": paged.object_list,
+        "paged": paged,
         "all": len(rows),
         "on": sum(row.line.rule.on for row in rows),
         "attention": sum(row.needs_attention for row in rows),
@@ -62,6 +66,11 @@ def rules(request: TenantRequest, tenant_slug: str) -> HttpResponse:
         "may_publish": request.membership.may("publisher"),
     }
     return render(request, "automation/rules.html", page)
+
+
+def page_of(place: int) -> int:
+    """The page of the unfiltered list on which the rule of that place stands."""
+    return (place - 1) // PAGE + 1
 
 
 def _deleted(request: TenantRequest) -> HttpResponse:

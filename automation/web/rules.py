@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -15,6 +16,7 @@ from automation.models import Rule, RuleDraft, RuleVersion
 from automation.web import examples, sayings, texts
 from automation.web.forms import NameForm, ReasonForm, first_errors
 from automation.web.lookup import find_rule, waiting_runs
+from automation.web.rule_list import page_of
 from tenants.middleware import TenantRequest
 from tenants.permissions import needs
 
@@ -107,13 +109,15 @@ def rename(request: TenantRequest, tenant_slug: str, rule_id: int) -> HttpRespon
 def move(request: TenantRequest, tenant_slug: str, rule_id: int) -> HttpResponse:
     """Moves a rule up or down by one place."""
     found = find_rule(rule_id)
-    step = {"up": -1, "down": 1}.get(request.POST.get("to", ""), 0)
+    way = request.POST.get("to", "")
+    step = {"up": -1, "down": 1}.get(way, 0)
     present = Rule.objects.filter(deleted_at=None).order_by("position", "id")
     place = list(present.values_list("pk", flat=True)).index(found.pk) + 1
     if step and place + step >= 1:
         engine_rules.move(found.pk, position=place + step)
         messages.success(request, _("“%(name)s” has moved.") % {"name": found.name})
-    return redirect("automation:rules", tenant_slug)
+        place += step
+    return redirect(f"{reverse('automation:rules', args=[tenant_slug])}?page={page_of(place)}#{way}-{found.pk}")
 
 
 @require_POST

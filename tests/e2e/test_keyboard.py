@@ -91,3 +91,4 @@ def test_a_rule_is_moved_without_a_mouse(open_browser):
     page.goto(scene.pages["rules"])
     page.get_by_role("button", name="Move down: Page the lead").press("Enter")
     expect(page.get_by_role("row").nth(2)).to_contain_text("Page the lead")
+    expect(page.get_by_role("button", name="Move down: Page the lead")).to_be_focused()

@@ -281,6 +281,15 @@ def test_the_list_asks_the_database_equally_often_however_many_rules_there_are(p
     assert few <= 18
 
 
+def test_a_long_list_has_pages_and_a_moved_rule_is_shown_on_its_own(people, acme, text_of):
+    rules = [make_rule(acme.tenant, name=f"Rule {n:02}", position=n) for n in range(1, 53)]
+    assert "Rule 51" not in text_of(people["publisher"], people.page("rules/"))
+    assert "Rule 51" in text_of(people["publisher"], people.page("rules/?page=2"))
+    assert "Rule 51" in text_of(people["publisher"], people.page("rules/?q=rule+51"))
+    answer = people["publisher"].post(people.page(f"rules/{rules[49].pk}/move/"), {"to": "down"})
+    assert answer.headers["Location"] == people.page(f"rules/?page=2#down-{rules[49].pk}")
+
+
 @pytest.mark.parametrize("path", ["rules/", "rules/{rule}/", "rules/{rule}/draft/", "rules/{rule}/publish/", "runs/"])
 def test_hostile_names_are_shown_as_they_are(people, acme, text_of, path):
     rule = make_rule(acme.tenant, name=HOSTILE, definition=changed(HOSTILE))

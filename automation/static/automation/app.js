@@ -75,6 +75,16 @@
     summary.focus();
   }
 
+  /* A rule that was moved keeps the focus on its button, or on the other one at the end of the list. */
+  const moved = /^#(up|down)-(\d+)$/.exec(window.location.hash);
+  if (moved) {
+    const buttons = ["up", "down"].map((way) => document.getElementById(`${way}-${moved[2]}`));
+    const button = document.getElementById(window.location.hash.slice(1)) || buttons.find(Boolean);
+    if (button) {
+      button.focus();
+    }
+  }
+
   /* A link to a line of the definition selects that line. */
   const editor = document.querySelector("textarea[data-editor]");
   document.addEventListener("click", (event) => {
