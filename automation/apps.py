@@ -27,4 +27,5 @@ class AutomationConfig(AppConfig):
     def ready(self) -> None:
         """Finds every action, trigger and automatable model by name, and listens for new tenants."""
         registry.discover()
-        post_save.connect(give_lane, sender=installed.get_model("tenants", "Tenant"), dispatch_uid="automation.give_lane")
+        tenants = installed.get_model("tenants", "Tenant")
+        post_save.connect(give_lane, sender=tenants, dispatch_uid="automation.give_lane")

@@ -52,7 +52,7 @@ def load() -> Conf:
 
 
 def problems(conf: Conf, *, queue_timeout: float, queue_retry: float) -> list[str]:
-    """What does not fit together, one sentence each; empty when all is well (engine.md, section 19)."""
+    """What does not fit together, one sentence each; empty when all is well (docs/operating.md)."""
     rules = [
         (queue_timeout < queue_retry, "the queue's timeout must be below its retry"),
         (

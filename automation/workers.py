@@ -203,3 +203,7 @@ class Pump:
         connection.close()
         self._adopting = True
         time.sleep(self.conf.poll)
+        try:
+            settle_in()
+        except (OperationalError, InterfaceError):
+            connection.close()  # still away: the next turn fails, and comes here again

@@ -91,6 +91,8 @@ TEMPLATES = [
 
 DATABASES = {"default": env.db_url_config(database.address())}
 DATABASES["default"].setdefault("OPTIONS", {})
+# A connection whose other end is gone is noticed within seconds, not hours; on a Unix socket these say nothing.
+DATABASES["default"]["OPTIONS"] |= {"keepalives_idle": 10, "keepalives_interval": 5, "tcp_user_timeout": 10_000}
 if env.bool("DB_POOL", False):  # for web processes only: the workers' forked processes would share its sockets
     DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": 8, "timeout": 5}
 else:

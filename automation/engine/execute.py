@@ -154,7 +154,10 @@ class Execute:
         found = run.tenant.connections.get(name)
         if found is None:
             raise MissingConnection(f"There is no connection {name!r} any more.")
-        return ConnectionValues(found.name, found.kind, found.endpoint, found.secret(), found.settings)
+        secret = found.secret()
+        if secret is None:
+            raise MissingConnection(f"The secret of the connection {name!r} can't be read any more: enter it again.")
+        return ConnectionValues(found.name, found.kind, found.endpoint, secret, found.settings)
 
     def _call(
         self,

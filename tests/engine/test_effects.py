@@ -9,6 +9,7 @@ import pytest
 from automation.catalog.action import Outcome
 from automation.core.backoff import next_try
 from automation.core.spec import Retry
+from automation.engine import ruleset
 from automation.engine.effects import EffectCall
 from automation.engine.operate import dead_letters
 from automation.models import Notice
@@ -220,3 +221,17 @@ def test_chosen_delays_lie_in_their_interval_and_are_spread_over_it() -> None:
         edges = [cap * tenth / 10 for tenth in range(11)]
         shares = [sum(low <= wait < high for wait in waits) / 1000 for low, high in pairwise(edges)]
         assert max(shares) <= 0.15
+
+
+def test_a_secret_that_can_not_be_read_any_more_sends_nothing_unsigned(world: World) -> None:
+    connection = world.connection()
+    rule = world.rule("Hook", hook())
+    with world.acting():
+        connection.secret_encrypted = b"of a key that is gone"
+        connection.save()
+    ruleset.forget()
+    world.change(world.ticket(), subject="Go")
+    run = world.runs(rule)[0]
+    assert (run.state, run.reason) == ("failed", "broken_reference")
+    assert "enter it again" in world.steps(run)["call"].error
+    assert [call for call in world.calls() if call.step_id] == []
