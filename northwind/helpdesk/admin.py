@@ -8,7 +8,8 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from northwind.helpdesk.models import Comment, Customer, Status, Task, Ticket, TicketFollower
+from northwind.helpdesk.choices import Status
+from northwind.helpdesk.models import Comment, Customer, Task, Ticket, TicketFollower
 from northwind.staff import PartInline, RecordAdmin
 from tenants.audit import record
 

@@ -7,17 +7,8 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.db.models import ProtectedError
 
-from northwind.helpdesk.models import (
-    CATEGORIES,
-    Comment,
-    Customer,
-    Status,
-    StatusCategory,
-    Task,
-    Ticket,
-    TicketFollower,
-    statuses_of,
-)
+from northwind.helpdesk.choices import CATEGORIES, Status, StatusCategory, statuses_of
+from northwind.helpdesk.models import Comment, Customer, Task, Ticket, TicketFollower
 from northwind.tags import normalise
 from tenants.context import acting_for
 from tenants.models import Tenant
