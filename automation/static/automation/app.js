@@ -113,7 +113,50 @@
       } else {
         window.addEventListener("beforeunload", warn);
       }
+      keep({ sent: false });
     });
+    editor.form.addEventListener("submit", () => keep({ sent: true }));
+    offerBack();
+  }
+
+  /* A copy stays in this tab until the server has the text: a login that ran out or a crash loses nothing. */
+  function keep(about) {
+    const copy = { text: editor.value, revision: Number(editor.dataset.revision), ...about };
+    try {
+      sessionStorage.setItem(window.location.pathname, JSON.stringify(copy));
+    } catch (full) {
+      /* Without room for a copy the page works as it does without scripts. */
+    }
+  }
+
+  function offerBack() {
+    const copy = JSON.parse(sessionStorage.getItem(window.location.pathname) || "null");
+    const saved = copy && copy.sent && Number(editor.dataset.revision) === copy.revision + 1;
+    if (!copy || saved || copy.text === editor.value) {
+      if (saved) {
+        sessionStorage.removeItem(window.location.pathname);
+      }
+      return;
+    }
+    const offer = document.querySelector("[data-offer]");
+    if (!offer) {
+      return;
+    }
+    const [back, drop] = offer.querySelectorAll("button");
+    const done = () => {
+      offer.hidden = true;
+      editor.focus();
+    };
+    back.addEventListener("click", () => {
+      editor.value = copy.text;
+      window.addEventListener("beforeunload", warn);
+      done();
+    });
+    drop.addEventListener("click", () => {
+      sessionStorage.removeItem(window.location.pathname);
+      done();
+    });
+    offer.hidden = false;
   }
 
   /* Live parts: fetched again every so many seconds, never while somebody is working in them. */
