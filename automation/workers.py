@@ -76,7 +76,7 @@ class Pump:
 
     def run(self) -> str:
         """Works until there is a reason to end: stopping, budget, lost. With a hung thread the process leaves."""
-        settle_in()
+        settle_in(self.conf)
         enlist(self.worker, pool=self.pool, release=RELEASE, host=socket.gethostname(), lease=self.conf.lease)
         log.info("pump started", worker=str(self.worker), pool=self.pool)
         self.lease.start()
@@ -204,6 +204,6 @@ class Pump:
         self._adopting = True
         time.sleep(self.conf.poll)
         try:
-            settle_in()
+            settle_in(self.conf)
         except (OperationalError, InterfaceError):
             connection.close()  # still away: the next turn fails, and comes here again

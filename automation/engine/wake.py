@@ -13,7 +13,7 @@ from automation.store import timers
 
 log = structlog.get_logger(__name__)
 SUSPICIOUS_SHARE = 0.2
-LONGEST_SWEEP = 30.0
+HELD_SWEEPS = 3  # so long one that died or froze amid the chores keeps others from them
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Sweeper:
         """Asks for the chores and, when they are ours, does them."""
         gap = time.monotonic() - self._asked_at
         self._asked_at = time.monotonic()
-        since = timers.take_sweep("engine", holder=self.worker, every=self.conf.sweep * 0.8, hold=LONGEST_SWEEP)
+        since = timers.take_sweep("engine", holder=self.worker, every=self.conf.sweep * 0.8, hold=self.conf.sweep * HELD_SWEEPS)
         if since is None:
             return
         try:

@@ -8,6 +8,8 @@ from automation.store import claims
 from automation.store import runs as store
 from automation.store.claims import Claimed
 
+SHORTEST_IDLE = 1.0  # seconds; below that a busy machine would break transactions that are well
+
 __all__ = ["Claimed", "adopt", "cancelled", "claim", "dismiss", "enlist", "settle_in"]
 
 
@@ -16,9 +18,12 @@ def enlist(worker: uuid.UUID, *, pool: str, release: str, host: str, lease: floa
     claims.enlist(worker, pool=pool, release=release, host=host, pid=os.getpid(), lease=lease)
 
 
-def settle_in() -> None:
-    """Limits on what this process's connection waits for; anew after each reconnection."""
-    claims.limit_waits()
+def settle_in(conf: Conf) -> None:
+    """Limits on what this process's connection waits for; anew after each reconnection.
+
+    The locks of a frozen process are gone before its lease is: who takes its work over doesn't wait for them.
+    """
+    claims.limit_waits(idle=max(conf.lease / 4, SHORTEST_IDLE))
 
 
 def dismiss(worker: uuid.UUID) -> None:

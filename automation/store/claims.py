@@ -63,11 +63,12 @@ def beat(worker: uuid.UUID, *, lease: float) -> bool:
     return bool(statements.value("SELECT automation_beat(%s, %s)", [worker, timedelta(seconds=lease)]))
 
 
-def limit_waits() -> None:
-    """No lock is waited for longer than 2 s, and a transaction that was left open ends after 15 s."""
+def limit_waits(*, idle: float) -> None:
+    """No lock is waited for longer than 2 s; a transaction that was left open, as by a frozen process, ends after `idle`."""
     statements.value(
         "SELECT set_config('lock_timeout', '2s', false),"
-        " set_config('idle_in_transaction_session_timeout', '15s', false)"
+        " set_config('idle_in_transaction_session_timeout', %s, false)",
+        [f"{int(idle * 1000)}ms"],
     )
 
 
