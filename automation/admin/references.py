@@ -7,7 +7,7 @@ from django.contrib import admin, messages
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
-from automation.engine.references import rules_that_lose, switch_off_broken
+from automation.engine.references import rules_that_lose, switch_off_broken, tell_owners_gone
 from automation.models import Rule
 from tenants.context import acting_for
 
@@ -37,9 +37,10 @@ class NamedByRules(admin.ModelAdmin[Any]):
             return rules_that_lose(**{self.named_as: [getattr(row, self.named_by)]})
 
     def after_change(self, request: HttpRequest, tenant_id: int) -> None:
-        """Switches off what is broken now, and says so."""
+        """Switches off what is broken now, and says so; tells the tenant's admins which rules lost their owner."""
         with acting_for(tenant_id):
             self.say_off(request, switch_off_broken())
+            tell_owners_gone()
 
     def say_off(self, request: HttpRequest, rules: Sequence[Rule]) -> None:
         """Names the rules that were switched off."""

@@ -21,6 +21,7 @@ from tenants.models import Membership, Tenant
 from tenants.roles import Role
 
 DEAD_LETTER, RULE_HELD, RULE_OFF, EVENT_SET_ASIDE = "dead_letter", "rule_held", "rule_off", "event_set_aside"
+OWNER_GONE = "owner_gone"
 TITLE, ERROR_SHOWN = 200, 2000
 # What differs between two cases of one error: numbers, keys and quoted values don't make it another one.
 _PARTICULARS = re.compile(r"[0-9a-f]{16,}|\d+|'[^']*'|\"[^\"]*\"", re.IGNORECASE)
@@ -94,6 +95,25 @@ def rule_off_notice(
         return title, text
 
     return _notice(RULE_OFF, about, subject=f"rule:{rule_id}:{reason}", period=day(now), words=words)
+
+
+def owner_gone_notice(rule: Rule) -> NewNotice | None:
+    """Tells the tenant's admins that nobody looks after a rule any more; None where they know it of this owner."""
+    about = About(rule.tenant_id, rule.pk, rule.name)
+    subject, period = f"rule:{rule.pk}", f"owner {rule.owner_id}"
+    with acting_for(rule.tenant_id):
+        if Notice.objects.filter(kind=OWNER_GONE, subject=subject, period=period).exists():
+            return None
+
+    def words() -> tuple[str, str]:
+        title = _("“%(rule)s” has lost its owner") % {"rule": rule.name}
+        text = _(
+            "The owner of the rule “%(rule)s” has left. The rule and its runs go on as before, and what goes wrong is "
+            "told to the admins alone."
+        ) % {"rule": rule.name}
+        return title, text
+
+    return _notice(OWNER_GONE, about, subject=subject, period=period, words=words)
 
 
 def event_set_aside_notice(*, tenant_id: int, event_id: int, error: str, now: datetime) -> NewNotice:

@@ -54,10 +54,10 @@ class References:
             return frozenset(Group.objects.values_list("name", flat=True))
 
 
-def problems_of(definition: Any, references: References) -> list[Problem]:
-    """Everything that is wrong with a definition; empty when it can be published."""
+def problems_of(definition: Any, references: References, *, published: bool = False) -> list[Problem]:
+    """Everything that is wrong with a definition; empty when it can be published, or, when it was, can go on."""
     try:
-        compile_definition(definition, registry, references)
+        compile_definition(definition, registry, references, published=published)
     except DefinitionError as error:
         return error.problems
     return []
@@ -69,7 +69,11 @@ def rules_that_lose(
     """The current tenant's rules that are on and would be broken if these were gone: to be listed before a deletion."""
     tenant_id = current_tenant()
     now, then = References(tenant_id), _Without(tenant_id, connections, members, groups)
-    return [rule for rule, definition in _live() if problems_of(definition, then) and not problems_of(definition, now)]
+    return [
+        rule
+        for rule, definition in _live()
+        if problems_of(definition, then, published=True) and not problems_of(definition, now, published=True)
+    ]
 
 
 def switch_off_broken() -> list[Rule]:
@@ -80,10 +84,23 @@ def switch_off_broken() -> list[Rule]:
     """
     tenant_id = current_tenant()
     references = References(tenant_id)
-    broken = [(rule, found) for rule, definition in _live() if (found := problems_of(definition, references))]
+    live = ((rule, problems_of(definition, references, published=True)) for rule, definition in _live())
+    broken = [(rule, found) for rule, found in live if found]
     for rule, problems in broken:
         _switch_off(tenant_id, rule, problems)
     return [rule for rule, _problems in broken]
+
+
+def tell_owners_gone() -> None:
+    """Tells the current tenant's admins which rules that are on have lost their owner, once for each; they go on.
+
+    To be called after somebody left.
+    """
+    people = Membership.objects.filter(is_active=True, user__is_active=True).values("user_id")
+    alone = Rule.objects.filter(on=True, deleted_at=None, owner__isnull=False).exclude(owner__in=people).order_by("id")
+    with transaction.atomic():
+        told = (notices.owner_gone_notice(rule) for rule in alone)
+        notices.tell([notice for notice in told if notice is not None])
 
 
 class _Without(References):

@@ -10,7 +10,7 @@ from operating import DEFINITION, Place, make_rule
 from operating import place as new_place
 
 from automation.engine import rules
-from automation.models import Connection, Lane, Limits, Rule
+from automation.models import Connection, Lane, Limits, Notice, Rule
 from tenants.context import acting_for, every_tenant
 from tenants.models import AuditEntry, Group, Membership
 
@@ -199,6 +199,25 @@ class TestReferences:
         with acting_for(acme.tenant.pk):
             assert not Membership.objects.get(pk=member.pk).is_active
             assert not rules.find(rule.pk).on
+
+    @pytest.mark.case("P04")
+    def test_when_a_rules_owner_leaves_the_admins_are_told_once_and_the_rule_goes_on(
+        self, staff: Client, acme: Place
+    ) -> None:
+        with acting_for(acme.tenant.pk):
+            owner = MembershipFactory(tenant=acme.tenant, role="editor")
+        rule = make_rule(acme.tenant, owner=owner.user)
+        form = {"tenant": acme.tenant.pk, "user": owner.user_id, "role": "editor", "language": ""}
+
+        for _time in range(2):
+            staff.post(f"/admin/tenants/membership/{owner.pk}/change/", form)
+
+        with acting_for(acme.tenant.pk):
+            assert rules.find(rule.pk).on
+            (notice,) = Notice.objects.filter(kind="owner_gone")
+            assert rule.name in notice.title
+            assert notice.cases == 1
+            assert notice.recipients == [acme.admin.user.email]
 
 
 class TestShares:
