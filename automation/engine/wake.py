@@ -34,7 +34,9 @@ class Sweeper:
         """Asks for the chores and, when they are ours, does them."""
         gap = time.monotonic() - self._asked_at
         self._asked_at = time.monotonic()
-        since = timers.take_sweep("engine", holder=self.worker, every=self.conf.sweep * 0.8, hold=self.conf.sweep * HELD_SWEEPS)
+        since = timers.take_sweep(
+            "engine", holder=self.worker, every=self.conf.sweep * 0.8, hold=self.conf.sweep * HELD_SWEEPS
+        )
         if since is None:
             return
         try:
