@@ -237,6 +237,7 @@ def test_another_tenants_rows_answer_like_rows_that_never_were(people, contoso, 
     assert token.sub(b"", theirs.content) == token.sub(b"", never.content)
 
 
+@pytest.mark.case("P01")
 def test_a_filter_by_another_tenants_rule_finds_nothing(people, contoso):
     with acting_for(contoso.tenant.pk):
         rule = make_rule(contoso.tenant, name="Secret plan")
@@ -246,6 +247,7 @@ def test_a_filter_by_another_tenants_rule_finds_nothing(people, contoso):
     assert "Secret plan" not in answer.content.decode()
 
 
+@pytest.mark.case("P01")
 def test_another_tenants_dead_letter_is_neither_shown_nor_retried(people, contoso):
     with acting_for(contoso.tenant.pk):
         letter = make_dead_run(make_rule(contoso.tenant))
