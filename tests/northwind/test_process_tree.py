@@ -51,11 +51,11 @@ def test_every_line_is_said_with_the_name_of_its_part_and_nothing_is_left():
 
 
 def test_a_part_that_ends_by_itself_ends_the_others():
-    with pytest.raises(PartDiedError, match="brief ended with 3"), ProcessTree(lambda name, line: None) as tree:
+    with ProcessTree(lambda name, line: None) as tree:
         patient = tree.start("patient", PATIENT)
-        tree.start("brief", BRIEF)
-        while tree.turn():
-            pass
+        brief = tree.start("brief", BRIEF)
+        with pytest.raises(PartDiedError, match="brief ended with 3"):
+            tree.wait_for(brief, lambda line: line == "never")
     assert gone(patient.pid)
 
 
