@@ -64,7 +64,7 @@ def beat(worker: uuid.UUID, *, lease: float) -> bool:
 
 
 def limit_waits(*, idle: float) -> None:
-    """No lock is waited for longer than 2 s; a transaction that was left open, as by a frozen process, ends after `idle`."""
+    """No lock is waited for longer than 2 s, and a transaction that was left open ends after `idle` seconds."""
     statements.value(
         "SELECT set_config('lock_timeout', '2s', false),"
         " set_config('idle_in_transaction_session_timeout', %s, false)",
