@@ -1,5 +1,6 @@
 """All that a test starts, in one place: it ends every process, and says at the end what must hold."""
 
+import json
 import subprocess
 import sys
 from collections import Counter
@@ -75,6 +76,20 @@ class World:
             check=False,
         )
 
+    def start_act(self, *arguments: str, **environ: str) -> subprocess.Popen[str]:
+        """Begins something in a process of its own, which the end of the world ends."""
+        made = subprocess.Popen(
+            [sys.executable, "-m", "acceptance.harness.act", *arguments],
+            cwd=ROOT,
+            env=environment(**environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._ends.callback(_end_process, made)
+        return made
+
     def quiet(self, *, within: float = 60.0, parked: int = 0, later: int = 0) -> None:
         """Waits until every event is matched and every run has ended, but for those parked and those that wait long."""
 
@@ -100,7 +115,7 @@ class World:
     ) -> None:
         """What holds at the end of every test: quiet, all invariants, no deadlock, and only the counters injected.
 
-        A counter is a number, or a range of which it must be one. `alarms` were raised, those of `perhaps` may have been.
+        A counter is a number, or a range of which it must be one. `alarms` were raised, those of `perhaps` maybe.
         """
         self.checked = True
         self.quiet(parked=parked, later=later)
@@ -126,7 +141,7 @@ class World:
             shown: Counter[str] = Counter()
             for entry in server.entries():
                 if entry["key"]:
-                    bodies.setdefault(entry["key"], set()).add(entry["body_sha256"])
+                    bodies.setdefault(entry["key"], set()).add(_message(entry))
                     shown[entry["key"]] += bool(entry["shown"])
             assert all(len(each) == 1 for each in bodies.values()), "one key with two bodies"
             assert all(times <= 1 for times in shown.values()), "one key shown twice"
@@ -158,3 +173,17 @@ class World:
 
     def _count_deadlocks(self) -> int:
         return int(self.db.value("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"))
+
+
+def _message(entry: dict[str, Any]) -> str:
+    """What was sent; of a mail without its headers, of which the date is that of the try."""
+    if entry["path"] != "smtp":
+        return str(entry["body_sha256"])
+    return json.dumps({name: value for name, value in entry["body"].items() if name != "headers"}, sort_keys=True)
+
+
+def _end_process(process: subprocess.Popen[str]) -> None:
+    """Kills what still runs and closes its pipes."""
+    if process.poll() is None:
+        process.kill()
+    process.communicate()

@@ -1,0 +1,88 @@
+"""Rules on one event act in the order of their positions, whatever the number of workers; users are not held up."""
+
+import itertools
+from typing import Any
+
+import pytest
+from acceptance.harness.scenario import Site, note, put
+from acceptance.harness.waiting import until
+from acceptance.harness.world import World
+
+from automation.engine import rules
+
+pytestmark = pytest.mark.acceptance
+EVENTS = 200
+
+
+@pytest.mark.fault(42)
+def test_the_later_position_has_the_last_word_although_matchers_die(world: World) -> None:
+    site = world.site()
+    tickets = site.tickets(EVENTS)
+    first = site.rule([put(id="a", priority="high")], fields=["subject"])
+    second = site.rule([put(id="b", priority="urgent")], fields=["subject"])
+    world.cluster(4, fail="match.local_step:kill@120")
+
+    for number, ticket in enumerate(tickets):
+        site.change(ticket, subject=f"First {number}")
+    until(lambda: site.ended(2 * EVENTS), within=180, about="the first runs", told=world.tails)
+    assert priorities(site) == {"urgent"}
+    assert all(order == [first, second] for order in orders(site))
+
+    with site.acting():
+        rules.move(second, position=1)
+    for number, ticket in enumerate(tickets):
+        site.change(ticket, subject=f"Second {number}")
+    until(lambda: site.ended(4 * EVENTS), within=180, about="the second runs", told=world.tails)
+    assert priorities(site) == {"high"}
+    assert all(order == [second, first] for order in orders(site)[-EVENTS:])
+    deaths = world.counters()["reaped"]
+    assert deaths >= 2
+    world.check(reaped=range(2, 30), perhaps=("many workers lost",))
+
+
+@pytest.mark.fault(43)
+def test_two_hundred_events_hold_no_row_for_long_and_fail_no_save_of_a_user(world: World) -> None:
+    site = world.site()
+    tickets = site.tickets(EVENTS)
+    site.rule([note("One", id="one"), put(priority="high"), note("Two", id="two")], fields=["subject"])
+    world.cluster(2)
+    saving = world.start_act("save_often", str(site.id), ",".join(map(str, tickets)), "1000")
+    site.change_all(tickets, subject="Changed")
+    until(lambda: len(site.runs("state = 'succeeded'")) == EVENTS, within=120, about="all runs", told=world.tails)
+    out, errors = saving.communicate(timeout=180)
+
+    assert out.strip() == "0", errors
+    commits = world.db.rows(
+        "SELECT r.event_id, count(DISTINCT x.xmin::text) AS n, min(x.xmin::text::bigint) AS first FROM automation_run r"
+        " CROSS JOIN LATERAL (SELECT r.xmin"
+        " UNION ALL SELECT s.xmin FROM automation_stepexecution s WHERE s.run_id = r.id"
+        " UNION ALL SELECT e.xmin FROM automation_event e WHERE e.id = r.event_id) x GROUP BY r.event_id"
+    )
+    assert all(row["n"] == 1 for row in commits), "an event's run, its steps and its mark are one commit"
+    assert len({row["first"] for row in commits}) <= len(commits)
+    held = sorted(
+        row["ms"]
+        for row in world.db.rows(
+            "SELECT extract(epoch FROM e.matched_at - r.created_at)::float * 1000 AS ms"
+            " FROM automation_run r JOIN automation_event e ON e.id = r.event_id WHERE r.state = 'succeeded'"
+        )
+    )
+    assert held[int(len(held) * 0.98)] <= 50, held[-10:]
+    world.check()
+
+
+def priorities(site: Site) -> set[str]:
+    """The priorities that the tickets have now."""
+    sql = "SELECT DISTINCT priority FROM helpdesk_ticket WHERE tenant_id = %s"
+    return {row["priority"] for row in site.db.rows(sql, site.id)}
+
+
+def orders(site: Site) -> list[list[int]]:
+    """For each event the rules in the order in which their steps were done, as the trace shows it."""
+    rows: list[dict[str, Any]] = site.db.rows(
+        "SELECT r.event_id, r.rule_id FROM automation_stepexecution s JOIN automation_run r ON r.id = s.run_id"
+        " WHERE r.tenant_id = %s AND r.state = 'succeeded' ORDER BY r.event_id, s.started_at, s.id",
+        site.id,
+    )
+    groups = itertools.groupby(rows, key=lambda row: row["event_id"])
+    return [[row["rule_id"] for row in group] for _event, group in groups]

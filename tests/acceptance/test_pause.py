@@ -1,0 +1,115 @@
+"""A pause is obeyed at once and says who is still busy; resuming loses and doubles nothing."""
+
+import time
+from collections import Counter
+
+import pytest
+from acceptance.harness.clusters import CONTROL_POLL, LEASE
+from acceptance.harness.scenario import Site, note, webhook
+from acceptance.harness.waiting import until
+from acceptance.harness.world import World
+
+from automation.engine.operate import pause
+from automation.engine.operate.pause import PauseStatus
+
+pytestmark = pytest.mark.acceptance
+DUE = 10_000
+
+
+@pytest.mark.fault(46)
+def test_a_pause_amid_ten_thousand_due_steps_is_obeyed_at_once_and_loses_nothing(world: World) -> None:
+    hook = world.server("webhooks", "--delay-ms", "100")
+    site = world.site(max_running=12)
+    site.connect(hook.url)
+    rule, tickets = site.rule([webhook()]), site.tickets(100)
+    for _ in range(DUE // len(tickets)):
+        site.backlog(rule, tickets)
+    cluster = world.cluster(4)
+    until(lambda: site.ended(100), within=60, about="the first runs", told=world.tails)
+
+    with site.acting():
+        pause.pause(level="hold", reason="A look at it")
+    paused_at = time.time()
+    reached(site, "paused", within=10)
+    assert site.lane["running"] == 0
+    done = len(hook.entries())
+    assert max(entry["t_start"] for entry in hook.entries()) <= paused_at + 2 * CONTROL_POLL
+    assert status(site).timers_due == DUE - done
+
+    with site.acting():
+        pause.resume()
+    frozen = cluster.pumps()[0]
+    until(lambda: busy(world, frozen) >= 2, within=30, about="a worker with work", told=world.tails)
+    world.observer.frozen = True
+    cluster.freeze(frozen)
+    frozen_at = time.monotonic()
+    with site.acting():
+        pause.pause(level="hold", reason="Once more")
+    held = busy(world, frozen)
+    found = status(site)
+    while held and time.monotonic() - frozen_at < LEASE - 0.5:
+        assert found.state == "pausing"
+        assert any(name.endswith(f":{frozen}") for name in found.workers)
+        found = status(site)
+    reached(site, "paused", within=3 * LEASE + 2)
+    assert site.lane["running"] == 0
+    assert all(not name.endswith(f":{frozen}") for name in status(site).workers)
+    cluster.thaw(frozen)
+    if held:
+        until(lambda: cluster.counters()["stale_settle"], within=10, about="the late outcomes", told=world.tails)
+    site.set_lane(max_running=32)
+    with site.acting():
+        pause.resume()
+
+    until(lambda: site.ended(DUE), within=300, about="all runs' end", told=world.tails)
+    sent = Counter(entry["key"] for entry in hook.entries())
+    assert len(sent) == DUE
+    assert sum(sent.values()) - DUE <= held
+    assert {(step["deliveries"], step["attempts"]) for step in site.steps()} <= {(1, 1), (2, 1), (2, 2)}
+    world.check(reaped=held, stale_settle=range(held + 1))
+
+
+@pytest.mark.fault(46)
+def test_a_pause_keeps_events_and_the_end_of_it_matches_them_in_their_order(world: World) -> None:
+    site, other = world.site(), world.site()
+    for one in (site, other):
+        one.rule([note("{{ ticket.subject }}")], fields=["subject"])
+    tickets, (neighbour,) = site.tickets(20), other.tickets(1)
+    world.cluster(2)
+    with site.acting():
+        pause.pause(level="new", reason="A quiet hour")
+    for number, ticket in enumerate(tickets):
+        site.change(ticket, subject=f"While paused {number}")
+    other.change(neighbour, subject="Not paused")
+    until(lambda: other.ended(1), within=20, about="another tenant's run", told=world.tails)
+    assert site.runs() == []
+    assert status(site).kept_events == 20
+
+    with site.acting():
+        pause.resume()
+    until(lambda: site.ended(20), within=30, about="the kept events", told=world.tails)
+    assert [run["event_id"] for run in site.runs()] == sorted(run["event_id"] for run in site.runs())
+    assert {run["record"] for run in site.runs()} == set(tickets)
+    world.check()
+
+
+def status(site: Site) -> PauseStatus:
+    """What the pause's page shows."""
+    with site.acting():
+        return pause.status()
+
+
+def reached(site: Site, state: str, *, within: float) -> None:
+    """Waits for a state of the pause."""
+    until(lambda: status(site).state == state, within=within, about=state, told=lambda: status(site))
+
+
+def busy(world: World, pid: int) -> int:
+    """How many timers a process has leased."""
+    return int(
+        world.db.value(
+            "SELECT count(*) FROM automation_timer x JOIN automation_worker w ON w.id = x.worker_id"
+            " WHERE x.state = 'leased' AND w.pid = %s",
+            pid,
+        )
+    )
