@@ -26,16 +26,17 @@ def main() -> None:
 
 
 def end(groups: list[int]) -> None:
-    """Asks the leader of each group to end, and kills what is left of the groups after the grace."""
+    """Asks the leader of each group to end; kills what is left of the group when its leader has gone, or doesn't go."""
     left = [group for group in groups if is_there(group)]
     for group in left:
         _send(group, signal.SIGTERM)
     ends_at = time.monotonic() + GRACE
-    while left and time.monotonic() < ends_at:
+    while left:
         time.sleep(POLL)
         left = [group for group in left if is_there(group)]
-    for group in left:
-        _send(-group, signal.SIGKILL)
+        for group in left:
+            if not _send(group, 0) or time.monotonic() > ends_at:
+                _send(-group, signal.SIGKILL)
 
 
 def is_there(group: int) -> bool:

@@ -7,7 +7,7 @@ import psycopg
 
 CONNECTIONS = 2
 ROWS = 1000
-SECONDS = 3.0
+SECONDS = 3.0  # of one measurement at full size
 
 _ROWS = "CREATE TABLE IF NOT EXISTS bench_row (id bigint PRIMARY KEY, state text NOT NULL, changed_at timestamptz)"
 _ENTRIES = (
@@ -18,7 +18,7 @@ _UPDATE = "UPDATE bench_row SET state = %s, changed_at = clock_timestamp() WHERE
 _INSERT = "INSERT INTO bench_entry (row_id, state, at) VALUES (%s, %s, clock_timestamp())"
 
 
-def measure_floor(url: str, seconds: float = SECONDS) -> float:
+def measure_floor(url: str, seconds: float) -> float:
     """Commits a second, of both connections together, each in a process of its own."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(_ROWS)

@@ -119,8 +119,10 @@ def test_workers_of_ones_own_do_all_of_ones_steps(database_url):
 
 @pytest.mark.acceptance
 def test_a_scratch_database_of_an_experiment_that_was_killed_is_dropped_by_the_next(database_url):
+    code = "from northwind.scratch import scratch_database as s\nwith s('lab') as url: print(url)"
     with psycopg.connect(database_url, autocommit=True) as connection:
-        name = f"{connection.info.dbname}_bench_999999999"
-        connection.execute(f'CREATE DATABASE "{name}"')
-    assert manage(database_url, "bench", "capture", "--scale", "0.02", "--json").returncode == 0
-    assert not {one for one in databases(database_url) if "_bench_" in one}
+        left = f"{connection.info.dbname}_lab_999999999"
+        connection.execute(f'CREATE DATABASE "{left}"')
+    done = manage(database_url, "shell", "-v", "0", "-c", code)
+    assert "_lab_" in done.stdout, done.stderr
+    assert not {name for name in databases(database_url) if "_lab_" in name}

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from northwind.bench.floor import measure_floor
+from northwind.bench.floor import SECONDS, measure_floor
 from northwind.bench.place import place
 from northwind.bench.result import Report
 from northwind.process_tree import PartDiedError
@@ -38,10 +38,11 @@ class Command(BaseCommand):
     def _report(self, name: str, scale: float) -> Report:
         bench = importlib.import_module(f"northwind.bench.{name}")
         with place(self._tell, scale) as here:
-            before = measure_floor(here.url)
+            seconds = SECONDS * min(max(scale, 0.1), 1.0)
+            before = measure_floor(here.url, seconds)
             measured = bench.measure(here)
             here.stop_workers()
-            report = Report(name, (before + measure_floor(here.url)) / 2, measured)
+            report = Report(name, (before + measure_floor(here.url, seconds)) / 2, measured)
         if report.ratio is not None:
             measured.bars += bench.bars(report.ratio)
         return report
