@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import structlog
-from django.db import DataError, Error, IntegrityError, transaction
+from django.db import DataError, Error, IntegrityError, connection, transaction
 
 from automation import failpoints
 from automation.catalog.action import Action, Outcome
@@ -32,6 +32,7 @@ class Faulty(Exception):
 
 # What makes a transaction be done again with a savepoint around each action, so that the bad step fails alone.
 UNDOING = (DataError, IntegrityError, Faulty)
+FOREIGN_KEY = "23503"
 
 
 @dataclass(slots=True)
@@ -178,7 +179,8 @@ def _refused(error: Exception) -> Outcome | None:
 def _faulty(error: Exception, step: StepInHand, run: RunInHand) -> Outcome:
     """What the database refuses it always will; a fault of the action's own may be mended until the next try."""
     if isinstance(error, Error):
-        return Outcome.rejected(_first_line(error))
+        unlinked = getattr(error.__cause__, "sqlstate", "") == FOREIGN_KEY
+        return Outcome.rejected("A value names a record that doesn't exist." if unlinked else _first_line(error))
     log.error("faulty action", action=step.node.action, run_id=run.id, error=f"{type(error).__name__}: {error}"[:500])
     return Outcome.retry(f"{type(error).__name__}: {error}")
 
@@ -187,6 +189,7 @@ def _with_savepoint(action: Action, params: Any, door: LocalDoor) -> Outcome:
     with transaction.atomic():
         outcome = action.perform(params, door)
         door.flush()
+        connection.check_constraints()  # links are checked at the commit otherwise, too late to name the step
     return outcome
 
 
