@@ -12,6 +12,7 @@ from automation.engine.changes import Reading
 from automation.store import statements
 
 Paths = tuple[tuple[str, str], ...]
+_WHOLE = 2**53  # below it every JSON reader keeps whole numbers exactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +44,13 @@ class Reader:
 
         None where there is no such row.
         """
-        rows = statements.rows(f"{head} {self.update_tail}", [*params, pk])
+        rows = statements.rows(f"{head} {self.update_tail}", [*params, *[pk] * self.update_tail.count("%s")])
         if not rows:
             return None
         tenant_id, is_whole, *values = rows[0]
         count = len(self.own)
-        before = Reading(tenant_id, _typed(self.own, values[:count]))
         after = Reading(tenant_id, _typed(self.whole, values[count:])) if is_whole else self.read([pk])[pk]
-        return before, after
+        return Reading(tenant_id, _typed(self.own, values[:count])), after
 
     @property
     def is_flat(self) -> bool:
@@ -79,11 +79,13 @@ def _typed(paths: Paths, values: Sequence[Any]) -> dict[str, Any]:
 
 
 def _raw(value: Any, type_: str) -> Any:
-    if value is None or (type(value) is str and type_ == "choice"):
+    # What the database answers as text, whole number or truth is its own JSON form; numbers beyond a float's are not.
+    kind = type(value)
+    if value is None or kind is bool or (kind is str and type_ in ("text", "choice")):
         return value
-    if type_ == "text" and not isinstance(value, str):
-        value = str(value)
-    return encode(value, type_)
+    if kind is int and -_WHOLE < value < _WHOLE:
+        return value
+    return encode(str(value) if type_ == "text" else value, type_)
 
 
 class _Builder:
@@ -123,8 +125,9 @@ class _Builder:
         after = [f"{self.table}.{column}" for column in columns]
         answer = [f"{self.table}.tenant_id", self._is_whole(), *(f"t.{column}" for column in columns), *after, *others]
         was = f"SELECT w.*, w.ctid AS row_version FROM {self.table} w WHERE w.{self.key} = %s FOR NO KEY UPDATE"  # noqa: S608
-        seen = f"JOIN {self.table} seen ON seen.{self.key} = t.{self.key}" if others else ""
-        same = f"{self.table}.{self.key} = t.{self.key}"
+        # The key again and again: a planner doesn't see through the lock that all three rows are one.
+        seen = f"JOIN {self.table} seen ON seen.{self.key} = %s" if others else ""
+        same = f"{self.table}.{self.key} = %s"
         return f"FROM ({was}) t {seen} {self._joined()} WHERE {same} RETURNING {', '.join(answer)}"
 
     def _is_whole(self) -> str:

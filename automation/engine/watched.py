@@ -1,16 +1,16 @@
 """The base of a watched model: every way to write its rows also writes the event."""
 
-from collections.abc import Collection, Iterable
-from contextlib import nullcontext
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, ClassVar, TypeVar
 
 from django.core.checks import CheckMessage
-from django.db import models, router
+from django.db import models, router, transaction
 from django.db.models.deletion import Collector
 
 from automation.catalog.automatable import Automatable
 from automation.core.values import UNSTORABLE, clean
-from automation.engine.bracket import Bracket, bracket, linked_ids
+from automation.engine.bracket import bracket, linked_ids
 from automation.engine.captured_checks import problems_of
 from automation.engine.links import Link, attnames, links_of
 from automation.engine.saving import capture_new, update_captured
@@ -149,12 +149,10 @@ class Watched(TenantOwned):
         clean_texts(self)
         links = [link for link in links_of(model) if names is None or link.concerns(model, names)]
         options: dict[str, Any] = {"force_insert": force_insert, "force_update": force_update, "update_fields": names}
+        parts = [link for link in links if link.is_part]
         outer, self._captured_as = self._captured_as, next((link.entry for link in links if not link.is_part), None)
         try:
-            with bracket() if links else nullcontext(Bracket()) as touched:
-                for link in links:
-                    if link.is_part:
-                        touched.before(link, self._records_before(link, is_new=force_insert or self.pk is None))
+            with self._around_save(parts, is_new=force_insert or self.pk is None) if links else nullcontext():
                 super().save(using=using, **options)
         finally:
             self._captured_as = outer
@@ -201,6 +199,18 @@ class Watched(TenantOwned):
             return None
         left_out = self.KEPT_BY_DATABASE | self.get_deferred_fields()
         return [one.name for one in _writable(type(self)) if not {one.name, one.attname} & left_out]
+
+    @contextmanager
+    def _around_save(self, parts: Collection[Link], *, is_new: bool) -> Iterator[None]:
+        """One transaction; around a part also a look at the records that it belongs to."""
+        if not parts:
+            with transaction.atomic(savepoint=False):
+                yield
+            return
+        with bracket() as touched:
+            for link in parts:
+                touched.before(link, self._records_before(link, is_new=is_new))
+            yield
 
     def _records_before(self, link: Link, *, is_new: bool) -> set[int | None]:
         """The records that this row is a part of, before the save and after it."""

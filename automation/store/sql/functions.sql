@@ -55,6 +55,11 @@ END $$;
 CREATE OR REPLACE FUNCTION automation_arm_match(p_tenant bigint) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE v_new boolean; v_lane bigint; t timestamptz := automation_now();
 BEGIN
+  -- A pending one is enough, and looking costs no write and no flush: whoever claims it commits the claim after this look,
+  -- so after our events were committed, and reads events only then.
+  IF EXISTS (SELECT 1 FROM automation_timer x WHERE x.tenant_id = p_tenant AND x.kind = 'match' AND x.state = 'pending') THEN
+    RETURN false;
+  END IF;
   INSERT INTO automation_timer AS x (lane_id, tenant_id, kind, due_at)
   SELECT l.id, p_tenant, 'match', t FROM automation_lane l WHERE l.id = automation_lane_of(p_tenant) AND NOT l.hold_new
   ON CONFLICT (tenant_id) WHERE kind = 'match'
