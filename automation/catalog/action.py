@@ -94,6 +94,10 @@ class Outcome:
         """No answer within the step's time; it may have happened."""
         return cls("timeout", error=error)
 
+    def kept(self) -> dict[str, Any] | None:
+        """What a step keeps of it: the output with the note; None where there is nothing."""
+        return {**self.output, **({"note": self.note} if self.note else {})} or None
+
     def cleaned(self) -> "Outcome":
         """The same without the characters that no database keeps: the texts come from anywhere."""
         return replace(self, output=clean(self.output), note=clean(self.note), error=clean(self.error))

@@ -62,11 +62,11 @@ class Advance:
     def after_attempt(self, run: RunInHand, step: StepInHand, outcome: Outcome, wave: Wave) -> FollowUp:
         """What follows an attempt that has ended; the attempt's own row is the caller's."""
         if outcome.state == "done":
-            write_step(wave, run, step, "succeeded", output=_kept(outcome), ended=True)
+            write_step(wave, run, step, "succeeded", output=outcome.kept(), ended=True)
             run.outputs[step.node.path] = outcome.output
             return self.enter(run, following(run.spec, step.node.index, Settled(step.node.path, "succeeded")), wave)
         if outcome.state == "skipped":
-            write_step(wave, run, step, "skipped", reason=outcome.reason, output=_kept(outcome), ended=True)
+            write_step(wave, run, step, "skipped", reason=outcome.reason, output=outcome.kept(), ended=True)
             return self.enter(run, following(run.spec, step.node.index, Settled(step.node.path, "skipped")), wave)
         if outcome.state in ("retry", "timeout"):
             return self._retry(run, step, outcome, wave)
@@ -132,7 +132,3 @@ def snapshot(run: RunInHand, step: StepInHand, outcome: Outcome) -> dict[str, An
         "outputs": run.outputs,
         "error": outcome.error,
     }
-
-
-def _kept(outcome: Outcome) -> dict[str, Any] | None:
-    return {**outcome.output, **({"note": outcome.note} if outcome.note else {})} or None

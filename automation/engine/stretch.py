@@ -123,10 +123,10 @@ def _act(done: Stretch, step: StepInHand, door: LocalDoor | None, *, careful: bo
     step.attempts += 1
     failpoints.hit("match.local_step")
     if outcome.state == "done":
-        _write(done.wave, run, step, "succeeded", output=_output(outcome), attempt="ok")
+        _write(done.wave, run, step, "succeeded", output=outcome.kept(), attempt="ok")
         run.outputs[node.path] = outcome.output
     elif outcome.state == "skipped":
-        _write(done.wave, run, step, "skipped", reason=outcome.reason, output=_output(outcome), attempt="ok")
+        _write(done.wave, run, step, "skipped", reason=outcome.reason, output=outcome.kept(), attempt="ok")
     else:
         done.failed, done.outcome = step, outcome
         done.wave.attempts.append(
@@ -291,10 +291,6 @@ def write_step(
             ended=ended,
         )
     )
-
-
-def _output(outcome: Outcome) -> dict[str, Any] | None:
-    return {**outcome.output, **({"note": outcome.note} if outcome.note else {})} or None
 
 
 def _first_line(error: Exception) -> str:
