@@ -10,6 +10,8 @@ from pytest_django import DjangoDbBlocker
 
 from northwind import database
 
+pytest_plugins = ["report"]
+
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings: None) -> Iterator[None]:
