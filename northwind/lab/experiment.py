@@ -3,6 +3,7 @@
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,7 @@ WORKERS_GRACE = 75.0
 WARM_UP = 3.0  # seconds of the small tenants' changes before anything else happens
 TELL = 2.0  # seconds between two lines of progress
 LOOK = 0.25
+TROUBLES = ("alarm", "reaped", "repaired", "stale_settle", "healed")  # names of log lines
 PAGE_RULE = "Page the lead when a ticket becomes urgent"
 MANAGE = (sys.executable, "manage.py")
 
@@ -60,6 +62,7 @@ class Lab:
     log: Callable[[str, str], None]
     pool_of: dict[str, str] = field(default_factory=dict)
     held_by: set[str] = field(default_factory=set)
+    troubles: Counter[str] = field(default_factory=Counter)
     _begun: float = field(default_factory=time.monotonic)
     _told: float = 0.0
 
@@ -76,14 +79,17 @@ class Lab:
             if self.setup.without == "tenant-limit":
                 share_one_lane()
             self._start_workers(tree, world)
-            return self._course(tree, world, ledgers / "pager.jsonl")
+            found = self._course(tree, world, ledgers / "pager.jsonl")
+        if self.troubles:
+            self._say(f"the workers said: {dict(self.troubles)} (see --log)")
+        return found
 
     @contextmanager
     def _place(self) -> Iterator[tuple[ProcessTree, Path]]:
         with (
             tempfile.TemporaryDirectory(prefix="northwind-lab-") as folder,
             scratch_database("lab"),
-            ProcessTree(self.log) as tree,
+            ProcessTree(self._heard) as tree,
         ):
             tree.environment |= self.setup.environment()
             yield tree, Path(folder)
@@ -162,6 +168,11 @@ class Lab:
             if time.monotonic() > ends_at:
                 self._say(f"gave up waiting for {about} after {self.setup.longest:.0f} s")
                 return
+
+    def _heard(self, name: str, line: str) -> None:
+        """Counts what workers should have no reason to say."""
+        self.troubles.update(word for word in TROUBLES if f" {word} " in line)
+        self.log(name, line)
 
     def _say(self, text: str) -> None:
         self.tell(f"{time.monotonic() - self._begun:6.1f} s  {text}")

@@ -1,15 +1,18 @@
 """Runs the whole product on this machine, filled with three tenants: database, web server, workers, and the outside."""
 
 import sys
+import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 
+from northwind.accounts import like
 from northwind.database import server
 from northwind.outside import HOST, free_port, start_receiver, web_address
 from northwind.process_tree import PartDiedError, ProcessTree
@@ -83,7 +86,7 @@ class Command(BaseCommand):
 
     def _receivers(self, tree: ProcessTree) -> dict[str, str]:
         """Starts what stands for the outside; the mail server's address goes to the parts that follow."""
-        ledgers = server().data / "ledgers"
+        ledgers = _ledgers()
         smtp, page = map(free_port, MAIL_PORTS)
         start_receiver(tree, "smtp", ledgers=ledgers, port=smtp, options=["--page-port", str(page)])
         tree.environment["EMAIL_URL"] = f"smtp://{HOST}:{smtp}"
@@ -126,6 +129,21 @@ class Command(BaseCommand):
     def _say(self, name: str, line: str) -> None:
         if not line.startswith('{"port"') and not _is_chatter(line):
             self._tell(f"{name:<{WIDEST}}| {line}")
+
+
+def _ledgers() -> Path:
+    """The folder of what arrives, kept from run to run; a passing one where this user may not write there."""
+    data = server().data
+    folder = data / "ledgers"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        like(data, folder)
+        for name in ("smtp", *RECEIVERS):
+            (folder / f"{name}.jsonl").open("a").close()
+            like(data, folder / f"{name}.jsonl")
+    except PermissionError:
+        return Path(tempfile.mkdtemp(prefix="northwind-ledgers-"))
+    return folder
 
 
 def _is_chatter(line: str) -> bool:
