@@ -23,6 +23,7 @@ class Sweeper:
     worker: uuid.UUID
     conf: Conf
     _asked_at: float = field(default_factory=lambda: -1e9)
+    _answered_at: float | None = None
     _reap_from: float = -1e9
     _suspected: bool = False
 
@@ -32,15 +33,14 @@ class Sweeper:
 
     def run(self) -> None:
         """Asks for the chores and, when they are ours, does them."""
-        gap = time.monotonic() - self._asked_at
         self._asked_at = time.monotonic()
         since = timers.take_sweep(
             "engine", holder=self.worker, every=self.conf.sweep * 0.8, hold=self.conf.sweep * HELD_SWEEPS
         )
+        self._guard(since)
         if since is None:
             return
         try:
-            self._guard(since, gap)
             if time.monotonic() >= self._reap_from and self._believable():
                 self._reap()
             self._heal()
@@ -48,9 +48,15 @@ class Sweeper:
         finally:
             timers.end_sweep("engine", holder=self.worker)
 
-    def _guard(self, since: float, gap: float) -> None:
-        """After an outage the leases are old for everyone: one whole lease passes before any is taken away."""
-        if (since < 0 or since > self.conf.lease / 3) and gap > self.conf.lease / 3:
+    def _guard(self, since: float | None) -> None:
+        """After an outage the leases are old for everyone: one whole lease passes before any is taken away.
+
+        It shows as a time in which this process asked and got no answer, or, at its start, in which nobody swept.
+        """
+        answered_at, self._answered_at = self._answered_at, time.monotonic()
+        quiet = since if answered_at is None else self._answered_at - answered_at
+        bearable = max(self.conf.lease / 3, 2 * self.conf.sweep)
+        if quiet is not None and (quiet < 0 or quiet > bearable):
             self._reap_from = time.monotonic() + self.conf.lease
 
     def _believable(self) -> bool:

@@ -285,6 +285,34 @@ def test_a_sweeper_that_starts_after_an_outage_waits_for_one_whole_lease(
     assert chores.reaped == 1
 
 
+def test_an_outage_through_which_the_sweeper_kept_asking_is_one_all_the_same(
+    sweeping: tuple[Sweeper, Chores, Clock], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweeper, chores, clock = sweeping
+    sweeper.run()
+    assert chores.reaped == 1
+    with monkeypatch.context() as away:
+        away.setattr(chores, "take_sweep", away_for_a_while)
+        for _ in range(12):
+            clock.now += 10
+            with pytest.raises(OperationalError):
+                sweeper.run()
+    chores.since = None  # another sweeper was faster
+    for _ in range(6):
+        clock.now += 10
+        sweeper.run()
+        chores.since = 10.0
+    assert chores.reaped == 1
+    clock.now += 10
+    sweeper.run()
+    assert chores.reaped == 2
+
+
+def away_for_a_while(name: str, **about: Any) -> float | None:
+    """A database that doesn't answer."""
+    raise OperationalError("away")
+
+
 def test_a_sweeper_that_starts_while_others_sweep_reaps_at_once(sweeping: tuple[Sweeper, Chores, Clock]) -> None:
     sweeper, chores, _clock = sweeping
     sweeper.run()
