@@ -18,10 +18,15 @@ from northwind.scratch import scratch_database
 
 PAGER = ["--delay-ms", "200", "--drop", "0.25"]
 INVENTORY = ["--delay-ms", "50"]
-SWITCHES = {
-    "loop-guard": "AUTOMATION_LOOP_GUARD",
-    "idempotency-keys": "AUTOMATION_IDEMPOTENCY_KEYS",
-    "tenant-limit": "",
+SWITCHES: dict[str, dict[str, str]] = {
+    "loop-guard": {"AUTOMATION_LOOP_GUARD": "0"},
+    "idempotency-keys": {"AUTOMATION_IDEMPOTENCY_KEYS": "0"},
+    # Beside one lane for all (`share_one_lane`): nothing is done out of turn, and no batch ends early for others.
+    "tenant-limit": {
+        "AUTOMATION_MATCH_AHEAD": "0",
+        "AUTOMATION_MATCH_BATCH": "5000",
+        "AUTOMATION_MATCH_SLICE": "20",
+    },
 }
 SHARED, OWN = "northwind", "whale"
 WORKERS_GRACE = 75.0
@@ -48,9 +53,7 @@ class Setup:
     def environment(self) -> dict[str, str]:
         """What the workers get; the engine's real mechanism is switched off, nothing is simulated."""
         found = {"AUTOMATION_LAB": "1", "AUTOMATION_ALLOW_LOOPBACK": "1", "WORKERS": "2", "PYTHONUNBUFFERED": "1"}
-        if self.without:
-            found[SWITCHES[self.without]] = "0"
-        return found
+        return found | SWITCHES.get(self.without, {})
 
 
 @dataclass(slots=True)
