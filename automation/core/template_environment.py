@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
@@ -22,9 +22,10 @@ from liquid.builtin.tags import (
 )
 from liquid.stream import TokenStream
 from liquid.stringify import to_liquid_string
-from liquid.token import TOKEN_EXPRESSION, TOKEN_OUTPUT, TOKEN_REQUIRED, TOKEN_WORD
+from liquid.token import TOKEN_EXPRESSION, TOKEN_OUTPUT, TOKEN_REQUIRED, TOKEN_WORD, Token
 
 from automation.core.template_filters import FILTERS, MAX_TEXT, Ready
+from automation.core.template_lexer import tokens
 
 MAX_SOURCE = 20_000
 TARGETS = frozenset({"text", "html", "header", "url", "json"})
@@ -68,6 +69,10 @@ class Environment(liquid.Environment):  # type: ignore[misc]
         self.target = target
         self.loop_iteration_limit = loops
         super().__init__(autoescape=target == "html", strict_filters=True)
+
+    def tokenizer(self) -> Callable[[str], Iterator[Token]]:
+        """How sources are split."""
+        return tokens
 
     def setup_tags_and_filters(self, *, extra: bool = False) -> None:
         """Only these tags and filters exist; nothing loads another template, and nothing counts across loops."""
