@@ -1,4 +1,4 @@
-"""A small model with every type of field, for tests only: in a registry of its own, its tables made and dropped by hand."""
+"""Models of tests of conditions as queries, with every type of field; their tables are made by the tests."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models

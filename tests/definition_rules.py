@@ -7,7 +7,16 @@ from definition_models import CASE
 from django.utils.translation import gettext as _
 
 from automation.catalog import registry
-from automation.catalog.action import Action, ActionParams, ConnectionRef, Effect, FieldRef, GroupRef, MemberRef, Template
+from automation.catalog.action import (
+    Action,
+    ActionParams,
+    ConnectionRef,
+    Effect,
+    FieldRef,
+    GroupRef,
+    MemberRef,
+    Template,
+)
 from automation.core.spec import RuleSpec
 from automation.definitions.compile import compile_definition
 

@@ -17,7 +17,7 @@ RUN_MOVES: Mapping[str, frozenset[str]] = {
     "suppressed": frozenset(),
 }
 STEP_MOVES: Mapping[str, frozenset[str]] = {
-    "pending": frozenset({"running", "waiting", "succeeded", "failed", "skipped", "cancelled", "dead"}),
+    "pending": frozenset({"running", "retrying", "waiting", "succeeded", "failed", "skipped", "cancelled", "dead"}),
     "running": frozenset({"pending", "retrying", "waiting", "succeeded", "failed", "skipped", "cancelled", "dead"}),
     "retrying": frozenset({"running", "succeeded", "failed", "skipped", "cancelled", "dead"}),
     "waiting": frozenset({"running", "succeeded", "failed", "skipped", "cancelled", "dead"}),

@@ -36,13 +36,15 @@ def give_ids(data: Any) -> None:
     """Give an id to every part without one, in place; ids that are there never change."""
     found = list(parts(data))
     taken = {part.value["id"] for part in found if isinstance(part.value.get("id"), str)}
+    numbers: dict[str, int] = {}
     for part in found:
         if "id" not in part.value:
-            part.value["id"] = _free_id(part, taken)
+            part.value["id"] = _free_id(part, taken, numbers)
             taken.add(part.value["id"])
 
 
-def _free_id(part: Part, taken: set[str]) -> str:
+def _free_id(part: Part, taken: set[str], numbers: dict[str, int]) -> str:
+    """The first free id of the part's name; `numbers` remembers how far each name has come."""
     if part.kind == "step":
         wanted = str(part.value.get("action") or part.value.get("kind") or "")
         name = wanted[:30] if ID_PATTERN.fullmatch(wanted[:30]) else "step"
@@ -50,9 +52,10 @@ def _free_id(part: Part, taken: set[str]) -> str:
             return name
     else:
         name = _PREFIX[part.kind]
-    number = 2 if part.kind == "step" else 1
+    number = numbers.get(name, 2 if part.kind == "step" else 1)
     while f"{name}_{number}" in taken:
         number += 1
+    numbers[name] = number + 1
     return f"{name}_{number}"
 
 

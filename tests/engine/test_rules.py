@@ -468,7 +468,13 @@ def assigning(acme: Place) -> Rule:
     GroupFactory(tenant=acme.tenant, name="Support")
     definition = deepcopy(DEFINITION)
     definition["steps"] = [
-        {"id": "give", "kind": "action", "action": "assign", "version": 1, "params": {"to": "group", "group": "Support"}}
+        {
+            "id": "give",
+            "kind": "action",
+            "action": "assign",
+            "version": 1,
+            "params": {"to": "group", "group": "Support"},
+        }
     ]
     return _live("Assign", definition)
 
