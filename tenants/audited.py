@@ -10,6 +10,7 @@ from django.forms import BaseInlineFormSet, ModelForm
 from django.http import HttpRequest
 
 from tenants.audit import record
+from tenants.validators import row_number
 
 HIDDEN = "…"
 
@@ -31,10 +32,10 @@ class AuditedAdmin(admin.ModelAdmin[Any]):
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
         """Look among one tenant's rows only, where the field that asks names its tenant."""
-        tenant_id = request.GET.get("tenant", "")
-        if tenant_id.isdigit() and hasattr(self.model, "tenant_id"):
-            queryset = queryset.filter(tenant_id=tenant_id)
-        return super().get_search_results(request, queryset, search_term)
+        asked = request.GET.get("tenant")
+        if asked is not None and hasattr(self.model, "tenant_id"):
+            queryset = queryset.filter(tenant_id=row_number(asked))
+        return super().get_search_results(request, queryset, search_term.replace("\x00", ""))
 
     def save_model(self, request: HttpRequest, obj: Model, form: ModelForm[Any], change: bool) -> None:
         """Save and say what changed."""

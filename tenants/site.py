@@ -18,6 +18,7 @@ from tenants.audit import record
 from tenants.context import acting_as, every_tenant
 from tenants.middleware import actor_of
 from tenants.models import Tenant
+from tenants.validators import row_number
 
 VIEWED = "staff.viewed"
 SEEN = "staff_viewed"  # in the session: when this member of staff was last noted as looking, by tenant
@@ -59,7 +60,10 @@ def _note(request: HttpRequest, model: type[Model], object_id: str | None) -> No
         return  # that a tenant exists is no data of it
     if model is not Tenant and not hasattr(model, "tenant"):
         return
-    owner = _owner(model, object_id) if object_id else _chosen(request)
+    asked = [] if object_id else [one for one in request.GET.getlist("tenant__id__exact") if one]
+    owner = _owner(model, object_id) if object_id else _chosen(asked)
+    if len(asked) == 1 and owner is None:
+        return  # a tenant that isn't there: the list is empty
     seen: dict[str, str] = request.session.get(SEEN, {})
     key, now = str(owner or ALL), timezone.now()
     if key in seen and now - datetime.fromisoformat(seen[key]) < ONCE_IN:
@@ -75,7 +79,8 @@ def _owner(model: type[Model], object_id: str) -> int | None:
     return rows.values_list(column, flat=True).first()
 
 
-def _chosen(request: HttpRequest) -> int | None:
-    """Return the tenant that a list is limited to, None for all."""
-    chosen = request.GET.get("tenant__id__exact", "")
-    return int(chosen) if chosen.isdigit() else None
+def _chosen(asked: list[str]) -> int | None:
+    """Return the tenant that a list is limited to, None for all, for several, and for one that doesn't exist."""
+    number = row_number(asked[0]) if len(asked) == 1 else None
+    found = Tenant.objects.filter(pk=number) if number is not None else Tenant.objects.none()
+    return found.values_list("pk", flat=True).first()

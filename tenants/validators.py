@@ -6,6 +6,8 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
+MOST_DIGITS = 18  # with so many, every number fits the database's
+
 
 def validate_time_zone(name: str) -> None:
     """Refuse a name that the time zone database doesn't have."""
@@ -21,3 +23,10 @@ def validate_language(code: str) -> None:
         raise ValidationError(
             _("“%(code)s” isn't a language of this installation."), code="language", params={"code": code}
         )
+
+
+def row_number(text: str) -> int | None:
+    """Return the number that a text from an address is, None for what can't be a row's."""
+    if not (text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS):
+        return None
+    return int(text)

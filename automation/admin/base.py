@@ -20,6 +20,7 @@ from django.utils.translation import gettext_lazy
 from automation.core.errors import DefinitionError
 from automation.engine.operate import Refused
 from tenants.context import acting_for
+from tenants.validators import row_number
 
 COUNTED = 1000  # a list counts and pages so far; a filter narrows it
 AT_ONCE = 200  # rows that one action may touch
@@ -159,7 +160,7 @@ def act(request: HttpRequest, rows: Iterable[Any], verb: Callable[[int], object]
 
 def is_number(text: str) -> bool:
     """Whether a text is a number that may be an id."""
-    return text.isascii() and text.isdigit() and int(text) < 2**63
+    return row_number(text) is not None
 
 
 def rows_link(model: type[Model], text: str, **where: Any) -> SafeString:
