@@ -1,7 +1,7 @@
 """Pauses and resumes a tenant or one of its rules, and says how far a pause has come."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from tenants import audit
 from tenants.context import NOBODY, acting_for, current_actor, current_tenant
 
 LEVELS = ("new", "hold", "cancel")
+LONGEST = timedelta(days=400)  # of a pause that ends by itself
 COUNTED = pauses.COUNTED
 
 
@@ -86,14 +87,17 @@ def pause(*, level: str = "hold", reason: str, until: datetime | None = None) ->
     """Pauses the current tenant: "new" runs only, "hold" running ones at their next step, or "cancel" everything.
 
     Nothing is lost: timers are frozen and events are kept. A pause that is open already is moved to the level asked
-    for; the same pause twice does nothing more. Raises `Refused` for an `until` that is past, ValueError for another
-    level.
+    for; the same pause twice does nothing more. Raises `Refused` for an `until` that is past or more than
+    400 days ahead, ValueError for another level.
     Level "cancel" works in batches of a transaction each: call it outside a transaction.
     """
     if level not in LEVELS:
         raise ValueError(f"there is no pause level {level}")
     if until is not None and until <= clock.now():
         raise Refused(_("The time to resume by itself is past already."))
+    if until is not None and until > clock.now() + LONGEST:
+        message = _("Automations resume by themselves within %(days)d days at most, or when somebody resumes them.")
+        raise Refused(message % {"days": LONGEST.days})
     tenant_id = current_tenant()
     with transaction.atomic():
         _pause_rows(tenant_id, level=level, reason=reason, until=until)
