@@ -49,7 +49,8 @@ def sequential_scans(store: Store, work: Callable[[psycopg.Connection[Row]], Non
     """How often each hot table was read from end to end while `work` was done on a connection of its own."""
     sql = "SELECT relname, seq_scan FROM pg_stat_user_tables WHERE relname = ANY(%s)"
     connection = store.another()
-    connection.execute("SELECT pg_stat_force_next_flush()")
+    for each in (connection, store.connection):
+        each.execute("SELECT pg_stat_force_next_flush()")
     before = {one["relname"]: one["seq_scan"] for one in store.rows(sql, list(HOT))}
     work(connection)
     connection.execute("SELECT pg_stat_force_next_flush()")

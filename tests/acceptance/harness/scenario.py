@@ -203,15 +203,18 @@ class Site:
         self, rule_id: int, ticket_ids: Sequence[int], *, path: str = "call", action: str = "call_webhook@1"
     ) -> None:
         """Matched events, runs, and their first steps due now, as a matcher leaves them; one for each ticket."""
-        self.db.run(BACKLOG, self.id, rule_id, json.dumps(FACTS), list(ticket_ids), path, action)
-        self.join_line()
+        with self.db.connection.transaction():
+            self.db.run(BACKLOG, self.id, rule_id, json.dumps(FACTS), list(ticket_ids), path, action)
+            self.join_line()
 
     def hurry(self) -> None:
         """Makes what waits for another try due now, as if its time had passed."""
-        self.db.run(
-            "UPDATE automation_timer SET due_at = automation_now() WHERE tenant_id = %s AND state = 'pending'", self.id
-        )
-        self.join_line()
+        with self.db.connection.transaction():
+            self.db.run(
+                "UPDATE automation_timer SET due_at = automation_now() WHERE tenant_id = %s AND state = 'pending'",
+                self.id,
+            )
+            self.join_line()
 
     def join_line(self) -> None:
         """Tells the lane that something is due."""
