@@ -7,7 +7,7 @@ import uuid
 from dataclasses import dataclass, field
 
 import structlog
-from django.db import DatabaseError, connection
+from django.db import connection
 
 from automation.conf import Conf
 from automation.engine.effects import EffectCall
@@ -52,7 +52,8 @@ class Lease:
             self._asking_since = sent
             try:
                 alive = self._ask()
-            except DatabaseError as error:
+            except Exception as error:
+                # Whatever it was, the next beat asks again: a pump without a beat would sit there and claim nothing.
                 log.warning("beat failed", error=str(error)[:200])
                 connection.close()
                 continue

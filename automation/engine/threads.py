@@ -117,8 +117,8 @@ class ThreadDoor:
 
     def _give_up(self, flight: Flight) -> None:
         with self._lock:
-            if flight.thread_id not in self._flights:
-                return
+            if self._flights.get(flight.thread_id) is not flight:
+                return  # it came back a moment ago, and the thread may be on its next one
             flight.given_up = True
             self.hung += 1
             self._done.append(Finished(flight.call, Outcome.timeout("The step did not return within its time.")))
