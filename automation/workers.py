@@ -8,12 +8,12 @@ import uuid
 from dataclasses import dataclass, field
 
 import structlog
-from django.db import InterfaceError, OperationalError, connection
+from django.db import Error, connection
 
 from automation import failpoints, queue
 from automation.conf import Conf, load
 from automation.engine.arming import arm
-from automation.engine.cycle import Cycle
+from automation.engine.cycle import AWAY, Cycle
 from automation.engine.lease import Lease
 from automation.engine.ports import LaneTimers
 from automation.engine.threads import ThreadDoor
@@ -87,13 +87,21 @@ class Pump:
             self.lease.stop()
             self.door.close()
         if ended != "lost":
-            if self._alone is not None:
-                self.cycle.timers.put_back(self._alone, due_at=self._alone.claimed_at)
-            dismiss(self.worker)
+            self._leave()
         log.info("pump ended", worker=str(self.worker), why=ended)
         if ended == "hung":
             os._exit(HUNG_EXIT)
         return ended
+
+    def _leave(self) -> None:
+        """Gives back what is left. With the database away the lease runs out by itself, and the reaper sees to it."""
+        try:
+            if self._alone is not None:
+                self.cycle.timers.put_back(self._alone, due_at=self._alone.claimed_at)
+            dismiss(self.worker)
+        except Error as error:
+            log.warning("database", error=str(error)[:200])
+            connection.close()
 
     def _loop(self) -> str:
         while True:
@@ -106,7 +114,7 @@ class Pump:
             try:
                 if not self._turn(claiming=not why):
                     self.door.bell.wait(self.conf.poll * self.rng.uniform(0.8, 1.2))
-            except (OperationalError, InterfaceError) as error:
+            except AWAY as error:
                 self._reconnect(error)
             except Exception:
                 # A fault of ours: what was claimed stays leased until its deadline, then counts as lost.
@@ -132,7 +140,7 @@ class Pump:
     def _claim(self) -> list[Claimed]:
         if self._adopting:
             self._adopting = False
-            return self._adopt()
+            return self._apart(self._adopt())
         if self._alone is not None:
             return self._take_alone()
         if self._solo and self.door.busy():
@@ -170,11 +178,13 @@ class Pump:
         suspects = [one for one in claimed if self.conf.lost_alone <= one.lost < self.conf.lost_limit]
         if not suspects:
             return claimed
-        self._alone = suspects[0]
+        others = [one for one in claimed if one not in suspects]
+        if self._alone is None:
+            self._alone, others = suspects[0], []
         for one in claimed:
-            if one is not self._alone:
+            if one is not self._alone and one not in others:
                 self.cycle.timers.put_back(one, due_at=one.claimed_at)
-        return []
+        return others
 
     def _take_alone(self) -> list[Claimed]:
         if self.door.busy():
@@ -205,5 +215,5 @@ class Pump:
         time.sleep(self.conf.poll)
         try:
             settle_in(self.conf)
-        except (OperationalError, InterfaceError):
+        except AWAY:
             connection.close()  # still away: the next turn fails, and comes here again

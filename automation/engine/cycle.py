@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from django.db import InterfaceError, OperationalError
+import structlog
+from django.db import InterfaceError, InternalError, OperationalError
 
 from automation.catalog import registry
 from automation.conf import Conf
@@ -19,6 +20,10 @@ from automation.engine.ports import Timers
 from automation.engine.wave_turn import WaveTurn
 from automation.store.claims import Claimed
 from automation.store.waves import StepIds
+
+log = structlog.get_logger(__name__)
+# The database is away, or has ended this connection: nothing is wrong with the work in hand.
+AWAY = (OperationalError, InterfaceError, InternalError)
 
 
 def never() -> bool:
@@ -56,28 +61,38 @@ class Cycle:
             return False
         kinds = self._sorted(claimed)
         self._wave(finished, kinds["outside"])
-        for each in kinds["local"]:
+        faults: list[Exception] = []
+        for each in (*kinds["local"], *kinds["match"]):
+            try:
+                self._work(each)
+            except AWAY:
+                raise
+            except Exception as error:
+                # The others go on. The lease of this one stands until its deadline, and then counts as lost.
+                log.warning("fault", timer_id=each.timer_id, error=f"{type(error).__name__}: {error}"[:500])
+                faults.append(error)
+        if faults:
+            raise faults[0]
+        return True
+
+    def _work(self, each: Claimed) -> None:
+        if each.kind == "match":
+            self.matches.run(each, between=self._between, stopping=self.stopping)
+        else:
             self.locals.run(each)
             self._between()
-        for each in kinds["match"]:
-            self.matches.run(each, between=self._between, stopping=self.stopping)
-        return True
 
     def _wave(self, finished: Sequence[Finished], claimed: Sequence[Claimed]) -> None:
         # Where the database is away they are kept, and settled within their lease's time once it is back.
         self.unsettled += finished
-        try:
-            done = self.waves.run(self.unsettled, claimed)
-        except (OperationalError, InterfaceError):
-            raise
-        except Exception:
-            self.unsettled = []
-            raise
+        done = self.waves.run(self.unsettled, claimed)
         self.unsettled = done.again
         for call in done.calls:
             self.door.submit(call)
         for timer, seconds in done.put_backs:
             self.timers.put_back(timer, due_at=self.timers.now() + timedelta(seconds=seconds))
+        if done.broken is not None:
+            raise done.broken
 
     def _between(self) -> None:
         """Settles outcomes that threads have brought back meanwhile, so that a long batch delays no effect's settle."""

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
-from automation.catalog.action import Action, Outcome
+from automation.catalog.action import Action, Effect, Outcome
 from automation.core.errors import TemplateError
 from automation.outbound.answers import OutboundError
 from automation.store.claims import Claimed
@@ -95,8 +95,12 @@ def perform(action: Action, params: Any) -> Callable[[Any], Outcome]:
 
 
 def guarded(call: EffectCall) -> Outcome:
-    """Runs an effect so that nothing escapes: a fault of the action's own is a failed attempt that may be retried."""
+    """Runs an effect so that nothing escapes: a fault of the action's own is a failed attempt that may be retried.
+
+    Nobody knows whether it came before or after the sending, so what must not be sent twice is uncertain.
+    """
     try:
         return call.act(call.door)
     except Exception as error:
-        return Outcome.retry(f"{type(error).__name__}: {error}")
+        text = f"{type(error).__name__}: {error}"
+        return Outcome.uncertain(text) if call.effect == Effect.AT_MOST_ONCE else Outcome.retry(text)

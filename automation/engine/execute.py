@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import structlog
+from django.db import Error
 from pydantic import ValidationError
 
 from automation.catalog.action import Action, Effect, Outcome
@@ -24,8 +26,10 @@ from automation.store.claims import Claimed
 from automation.store.runs import RunRow, StepRow
 from automation.store.waves import ClosedAttempt, NewAttempt, StepChange, Wave, dumps
 
+log = structlog.get_logger(__name__)
 PUT_OFF = 30.0  # seconds until work that somebody holds is looked at again
 EXCERPT = 1000
+LOST = "The worker died before the outcome was recorded."
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Somebody asked to stop the run, and this is its next check."""
+    """Somebody asked to stop the run, or deleted its rule, and this is its next check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +72,13 @@ Decision = PutBack | Drop | Cancel | Ended | Intended
 def held_back(
     run: RunRow, hand: RunInHand | None, step: StepRow | None, *, lane_paused: bool
 ) -> PutBack | Drop | Cancel | None:
-    """Why a claimed step must not be executed now, or None when it may."""
+    """Why a claimed step must not be executed now, or None when it may.
+
+    `hand` is None where this process can't read the run's version, or finds no such step in it: then it waits.
+    """
     if step is None or run.state in TERMINAL_RUN or step.state in TERMINAL_STEP:
         return Drop()
-    if run.cancel_requested_at is not None:
+    if run.cancel_requested_at is not None or (hand is not None and run.rule_id in hand.tenant.deleted_rules):
         return Cancel()
     if lane_paused:
         return PutBack(0.0)
@@ -89,7 +96,7 @@ def lost_attempt(step: StepInHand, wave: Wave) -> Outcome | None:
     row = step.row
     if row is None or not row.open_attempt:
         return None
-    wave.closed.append(ClosedAttempt(step.id, row.attempts, "lost", "The worker died before the outcome was recorded."))
+    wave.closed.append(ClosedAttempt(step.id, row.attempts, "lost", LOST))
     if row.effect_state == "intended" and step.node.effect == Effect.AT_MOST_ONCE:
         step.row = replace(row, effect_state="uncertain")
         return Outcome.uncertain("The worker died after the message may have been sent.")
@@ -142,6 +149,11 @@ class Execute:
             instead = Outcome.rejected(str(error), reason="broken_reference")
         except ValidationError as error:
             instead = Outcome.rejected(str(error).partition("\n")[0])
+        except Error:
+            raise
+        except Exception as error:
+            log.exception("faulty action", action=step.node.action, run_id=run.id)
+            instead = Outcome.retry(f"{type(error).__name__}: {error}")
         if instead is not None:
             instead = instead.cleaned()
             self._closed(run, step, claimed, instead, wave)
@@ -264,7 +276,7 @@ def came_back(finished: Finished, step: StepInHand, wave: Wave) -> Outcome:
         outcome.state, "uncertain"
     )
     if step.row is not None:
-        step.row = replace(step.row, effect_state=certain)
+        step.row = replace(step.row, effect_state=certain, open_attempt=False)
     if outcome.state in ("uncertain", "timeout") and at_most_once:
         return Outcome.uncertain(outcome.error)
     if outcome.state == "uncertain":

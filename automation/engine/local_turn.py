@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import structlog
 from django.db import OperationalError, connection, transaction
@@ -12,14 +12,15 @@ from automation.catalog.action import Outcome
 from automation.conf import Conf
 from automation.engine import arming, taking
 from automation.engine.advance import Advance
-from automation.engine.execute import Cancel, Drop, PutBack, held_back
+from automation.engine.capture import captured
+from automation.engine.execute import held_back
 from automation.engine.local import RecordInHand, take
 from automation.engine.ports import Timers
 from automation.engine.progress import GONE, FollowUp, RunInHand, StepInHand
 from automation.engine.stretch import UNDOING, walk
-from automation.engine.wave_turn import cancel_now
+from automation.engine.wave_turn import change_runs, let_be
 from automation.store.claims import Claimed, Settlement
-from automation.store.waves import RunChange, Stale, StepIds, Wave
+from automation.store.waves import Stale, StepIds, Wave
 
 log = structlog.get_logger(__name__)
 GIVE_WAY = 0.2
@@ -39,18 +40,18 @@ class LocalTurn:
     def run(self, claimed: Claimed) -> None:
         """One claimed step; a lock that isn't had puts it back for a moment, with no attempt counted."""
         try:
-            self._in_transaction(claimed, careful=False)
+            try:
+                self._in_transaction(claimed, careful=False)
+            except UNDOING:
+                self._in_transaction(claimed, careful=True)
         except Stale:
             log.warning("stale_settle", what="step", step_id=claimed.step_id)
         except OperationalError as error:
             if getattr(error.__cause__, "sqlstate", "") not in LOCK_STATES:
                 raise
             self.timers.put_back(claimed, due_at=self.timers.now() + timedelta(seconds=GIVE_WAY))
-        except UNDOING:
-            self._in_transaction(claimed, careful=True)
 
     def _in_transaction(self, claimed: Claimed, *, careful: bool) -> None:
-        put_back: PutBack | None = None
         with arming.left_to_caller(), transaction.atomic():
             with connection.cursor() as cursor:
                 cursor.execute("SET LOCAL lock_timeout = '200ms'")
@@ -58,38 +59,25 @@ class LocalTurn:
             if claimed.timer_id not in inside.ours:
                 raise Stale
             wave = Wave()
-            decided = self._decide(claimed, inside, wave, careful=careful)
+            settlement = self._decide(claimed, inside, wave, careful=careful)
+            change_runs(inside, wave)
             wave.write()
             self.timers.write(wave.timers)
-            if isinstance(decided, PutBack):
-                put_back = decided
-            else:
-                self.timers.settle([_settlement(claimed, decided, self.timers)])
-        if put_back is not None:
-            self.timers.put_back(claimed, due_at=self.timers.now() + timedelta(seconds=put_back.seconds))
-        else:
+            self.timers.settle([settlement])
+            has_events = bool(captured().tenants)
+        if has_events:
             self.armed(claimed.tenant_id)
 
-    def _decide(self, claimed: Claimed, inside: taking.InHand, wave: Wave, *, careful: bool) -> FollowUp | PutBack:
-        row, run = inside.of(claimed)
-        step = inside.step(claimed.step_id)
-        if row is None or (run is not None and step is None):
-            return GONE
-        held = held_back(row, run, step.row if step else None, lane_paused=row.lane_paused)
-        if isinstance(held, PutBack):
-            if held.reason and held.reason != row.reason:
-                wave.runs.append(RunChange(row.id, row.state, row.state, held.reason))
-            return held
-        if isinstance(held, Drop) or run is None or step is None:
-            return GONE
-        follow_up = GONE
-        if isinstance(held, Cancel):
-            cancel_now(run, row, step, wave)
-        else:
-            run.reason = ""
-            follow_up = self._stretch(claimed, run, step, wave, careful=careful)
-        wave.runs.append(RunChange(run.id, run.was, run.state, run.reason))
-        return follow_up
+    def _decide(self, claimed: Claimed, inside: taking.InHand, wave: Wave, *, careful: bool) -> Settlement:
+        (row, run), step = inside.of(claimed), inside.step(claimed)
+        if row is None:
+            return _settlement(claimed, GONE, inside.now)
+        step_row = inside.step_row(claimed)
+        held = held_back(row, run if step is not None else None, step_row, lane_paused=row.lane_paused)
+        if held is not None or run is None or step is None:
+            return let_be(claimed, held, row, run, step_row, wave, now=inside.now)
+        run.reason = ""
+        return _settlement(claimed, self._stretch(claimed, run, step, wave, careful=careful), inside.now)
 
     def _stretch(self, claimed: Claimed, run: RunInHand, step: StepInHand, wave: Wave, *, careful: bool) -> FollowUp:
         if claimed.lost >= self.conf.lost_limit:
@@ -111,6 +99,6 @@ def _record(run: RunInHand) -> RecordInHand | None:
     return take(registry.model(event.model), event.tenant_id, event.record)
 
 
-def _settlement(claimed: Claimed, follow_up: FollowUp, timers: Timers) -> Settlement:
-    due_at = None if follow_up == GONE else follow_up.due_at or timers.now()
+def _settlement(claimed: Claimed, follow_up: FollowUp, now: datetime) -> Settlement:
+    due_at = None if follow_up == GONE else follow_up.due_at or now
     return Settlement(claimed.timer_id, claimed.lease_seq, follow_up.kind, due_at, follow_up.step_id)

@@ -85,13 +85,18 @@ class MatchTurn:
     def _group(self, claimed: Claimed, group: list[Judged], turn: "_Turn") -> bool:
         """One transaction; False where the batch ends before it: undone for a lock, held by a pause, or stale."""
         try:
-            return self._transaction(claimed, group, turn, careful=False)
+            return self._tried(claimed, group, turn)
         except OperationalError as error:
             if getattr(error.__cause__, "sqlstate", "") not in LOCK_STATES:
                 raise
             turn.more = True
             turn.not_before = self.timers.now() + timedelta(seconds=GIVE_WAY)
             return False
+
+    def _tried(self, claimed: Claimed, group: list[Judged], turn: "_Turn") -> bool:
+        """The transaction, and a second one where the first shows that it must be done in another way."""
+        try:
+            return self._transaction(claimed, group, turn, careful=False)
         except Stale:
             # Runs of these events are there already: an event that was set aside and put back.
             have = runs.started([one.event.id for one in group])

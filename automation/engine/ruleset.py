@@ -22,7 +22,7 @@ from tenants.models import Tenant
 log = structlog.get_logger(__name__)
 Judge = Callable[[Mapping[str, Any], Any], Verdict]
 CHANGE_OPERATORS = frozenset({"changed", "changed_to", "changed_from", "changed_from_to", "rises_above", "falls_below"})
-VERSIONS_KEPT = 5000
+VERSIONS_KEPT, TENANTS_KEPT = 5000, 1000
 
 
 class Anything:
@@ -135,6 +135,7 @@ class TenantRules:
     rules: tuple[Compiled, ...]
     paused_rules: frozenset[int]
     held_rules: frozenset[int]
+    deleted_rules: frozenset[int]
     paused_connections: frozenset[str]
     connections: Mapping[str, Connection]
     _index: dict[tuple[str, str, str], dict[str, list[Compiled]]]
@@ -152,7 +153,7 @@ class TenantRules:
         return found
 
 
-_tenants: dict[int, TenantRules] = {}
+_tenants: "OrderedDict[int, TenantRules]" = OrderedDict()
 
 
 def of_tenant(tenant_id: int, version: int) -> TenantRules:
@@ -160,6 +161,9 @@ def of_tenant(tenant_id: int, version: int) -> TenantRules:
     found = _tenants.get(tenant_id)
     if found is None or found.version != version:
         found = _tenants[tenant_id] = _load(tenant_id, version)
+        if len(_tenants) > TENANTS_KEPT:
+            _tenants.popitem(last=False)
+    _tenants.move_to_end(tenant_id)
     return found
 
 
@@ -181,7 +185,8 @@ def _load(tenant_id: int, version: int) -> TenantRules:
     pauses = Pause.objects.filter(tenant_id=tenant_id, ended_at=None).values_list("scope", "subject_id")
     connections = {one.name: one for one in Connection.objects.filter(tenant_id=tenant_id)}
     stopped = {subject for scope, subject in pauses if scope == "connection"}
-    held = Rule.objects.filter(tenant_id=tenant_id, on=False, off_mode="hold", published__isnull=False)
+    off = Rule.objects.filter(tenant_id=tenant_id, on=False, off_mode="hold", published__isnull=False)
+    held = dict(off.values_list("id", "deleted_at"))
     return TenantRules(
         tenant_id=tenant_id,
         version=version,
@@ -190,7 +195,8 @@ def _load(tenant_id: int, version: int) -> TenantRules:
         max_depth=limits.max_depth if limits else Limits._meta.get_field("max_depth").default,
         rules=rules,
         paused_rules=frozenset(subject for scope, subject in pauses if scope == "rule" and subject),
-        held_rules=frozenset(held.values_list("id", flat=True)),
+        held_rules=frozenset(held),
+        deleted_rules=frozenset(rule_id for rule_id, deleted_at in held.items() if deleted_at is not None),
         paused_connections=frozenset(name for name, one in connections.items() if one.pk in stopped),
         connections=connections,
         _index=_indexed(rules),

@@ -102,7 +102,7 @@ class HeapTimers:
             if row is None:
                 raise Stale
             if one.kind is not None:
-                kept = replace(row, kind=one.kind, step_id=one.step_id or row.step_id, lost=0)
+                kept = replace(row, kind=one.kind or row.kind, step_id=one.step_id or row.step_id, lost=0)
                 self._put(replace(kept, deliveries=0 if one.step_id else kept.deliveries), one.due_at or self.clock)
 
     def settle_match(

@@ -39,9 +39,14 @@ class InHand:
             return None, None
         return row, self.runs.get(row.id)
 
-    def step(self, step_id: int | None) -> StepInHand | None:
-        """A step with its node in the run's version; None when either is gone."""
-        row = self.steps.get(step_id or 0)
+    def step_row(self, claimed: Claimed) -> StepRow | None:
+        """The step that a timer names, of the run that it names."""
+        row = self.steps.get(claimed.step_id or 0)
+        return row if row is not None and row.run_id == claimed.run_id else None
+
+    def step(self, claimed: Claimed) -> StepInHand | None:
+        """The step with its node in the run's version; None where this process can't read it or finds no such node."""
+        row = self.step_row(claimed)
         run = self.runs.get(row.run_id) if row is not None else None
         node = run.node(row.path) if row is not None and run is not None else None
         if row is None or node is None:

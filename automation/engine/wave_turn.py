@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 import structlog
 from django.db import Error, OperationalError, connection, transaction
@@ -13,13 +14,13 @@ from automation.core.states import RUN_MOVES, may_move
 from automation.engine import delivery, taking
 from automation.engine.advance import Advance
 from automation.engine.effects import EffectCall, Finished
-from automation.engine.execute import Cancel, Drop, Ended, Execute, Intended, PutBack, came_back, held_back
+from automation.engine.execute import LOST, Cancel, Drop, Ended, Execute, Intended, PutBack, came_back, held_back
 from automation.engine.ports import Timers
 from automation.engine.progress import GONE, FollowUp, RunInHand, StepInHand
 from automation.engine.stretch import write_step
-from automation.store.claims import Claimed, Settlement
-from automation.store.runs import RunRow
-from automation.store.waves import RunChange, Stale, StepIds, Wave
+from automation.store.claims import UNTOUCHED, Claimed, Settlement
+from automation.store.runs import RunRow, StepRow
+from automation.store.waves import ClosedAttempt, RunChange, Stale, StepChange, StepIds, Wave
 
 log = structlog.get_logger(__name__)
 GIVE_WAY = 0.2  # seconds until a step that met somebody's lock is looked at again
@@ -27,11 +28,12 @@ GIVE_WAY = 0.2  # seconds until a step that met somebody's lock is looked at aga
 
 @dataclass(slots=True)
 class Done:
-    """What a wave leaves to do once it is committed: effects to start, timers to hand back untouched."""
+    """What a wave leaves to do once it is committed: effects to start, and what it couldn't write."""
 
     calls: list[EffectCall] = field(default_factory=list)
-    put_backs: list[tuple[Claimed, float]] = field(default_factory=list)
+    put_backs: list[tuple[Claimed, float]] = field(default_factory=list)  # met somebody's lock: due again in so many s
     again: list[Finished] = field(default_factory=list)  # outcomes that met somebody's lock: the next turn settles them
+    broken: Error | None = None  # the connection was lost amid it; claimed ones that are in none of these are adopted
 
 
 @dataclass(slots=True)
@@ -45,27 +47,37 @@ class WaveTurn:
     execute: Execute
 
     def run(self, finished: Sequence[Finished], claimed: Sequence[Claimed]) -> Done:
-        """One wave; what the database refuses is done again one run at a time, so that a bad run hurts only itself."""
+        """One wave; where it fails it is done again one run at a time, so that a bad run hurts only itself."""
         if not finished and not claimed:
             return Done()
+        before = connection.connection
         try:
-            return self._in_transaction(finished, claimed)
-        except (Stale, Error, ValueError) as error:
-            if isinstance(error, Error) and connection.connection is not None and connection.connection.closed:
-                raise
+            done = self._in_transaction(finished, claimed)
+        except Exception as error:
+            if isinstance(error, Error) and connection.connection is not before:
+                return Done(again=list(finished), broken=error)
             if len(finished) + len(claimed) == 1:
                 return self._alone(finished, claimed, error)
-        done = Done()
-        for one in finished:
-            self._add(done, self.run([one], []))
-        for each in claimed:
-            self._add(done, self.run([], [each]))
+            return self._one_by_one(finished, claimed)
+        if finished:
+            failpoints.hit("settle.committed")
+        if done.calls:
+            failpoints.hit("intent.committed")
         return done
 
-    def _add(self, done: Done, more: Done) -> None:
-        done.calls += more.calls
-        done.put_backs += more.put_backs
-        done.again += more.again
+    def _one_by_one(self, finished: Sequence[Finished], claimed: Sequence[Claimed]) -> Done:
+        """What was committed before the connection broke keeps its effects; what came back is kept for later."""
+        done = Done()
+        for place, one in enumerate(finished):
+            _add(done, self.run([one], []))
+            if done.broken is not None:
+                done.again += finished[place + 1 :]
+                return done
+        for each in claimed:
+            _add(done, self.run([], [each]))
+            if done.broken is not None:
+                break
+        return done
 
     def _alone(self, finished: Sequence[Finished], claimed: Sequence[Claimed], error: Exception) -> Done:
         """A single outcome or intent that can't be written: it is settled as failed, so that the run isn't stuck."""
@@ -82,20 +94,17 @@ class WaveTurn:
 
     def _in_transaction(self, finished: Sequence[Finished], claimed: Sequence[Claimed]) -> Done:
         every = [*(one.call.claimed for one in finished), *claimed]
+        """Writes a wave and commits it; the transaction also hands back what somebody holds."""
         done, wave = Done(), Wave()
         with transaction.atomic():
             inside = taking.take(every, self.timers)
             self._take_in(finished, claimed, inside, wave, done)
-            _change_runs(inside, wave)
+            change_runs(inside, wave)
             wave.write()
             if finished:
                 failpoints.hit("settle.before_commit")
             self.timers.write(wave.timers)
             self.timers.settle(wave.settlements)
-        if finished:
-            failpoints.hit("settle.committed")
-        if done.calls:
-            failpoints.hit("intent.committed")
         return done
 
     def _take_in(
@@ -122,13 +131,13 @@ class WaveTurn:
         if claimed.kind == "deliver":
             delivery.settle(claimed, one.outcome, wave, now=inside.now)
             return
-        (row, run), step = inside.of(claimed), inside.step(claimed.step_id)
+        (row, run), step = inside.of(claimed), inside.step(claimed)
         if row is None or run is None or step is None or step.row is None or step.row.state != "running":
             wave.settlements.append(_gone(claimed))
             return
         outcome = came_back(Finished(one.call, one.outcome.cleaned()), step, wave)
-        if row.cancel_requested_at is not None and outcome.state in ("retry", "timeout"):
-            cancel_now(run, row, step, wave)
+        if row.cancel_requested_at is not None and outcome.state in ("retry", "timeout", "uncertain"):
+            cancel_now(row, run, step.row, wave)
             wave.settlements.append(_gone(claimed))
             return
         final = "delivery_unknown" if outcome.state == "uncertain" else ""
@@ -141,18 +150,16 @@ class WaveTurn:
 
     def _claimed(self, claimed: Claimed, inside: taking.InHand, wave: Wave, done: Done) -> None:
         if claimed.kind == "deliver":
-            call = delivery.prepare(claimed, now=inside.now, timeout=self.conf.step_timeout)
-            done.calls += [call] if call else []
-            wave.settlements += [] if call else [_gone(claimed)]
+            self._deliver(claimed, inside, wave, done)
             return
-        row, run = inside.of(claimed)
-        step = inside.step(claimed.step_id)
-        if row is None or (run is not None and step is None):
+        (row, run), step = inside.of(claimed), inside.step(claimed)
+        if row is None:
             wave.settlements.append(_gone(claimed))
             return
-        held = held_back(row, run, step.row if step else None, lane_paused=row.lane_paused)
+        step_row = inside.step_row(claimed)
+        held = held_back(row, run if step is not None else None, step_row, lane_paused=row.lane_paused)
         if held is not None or run is None or step is None:
-            self._held(claimed, held, row, run, step, wave, done)
+            wave.settlements.append(let_be(claimed, held, row, run, step_row, wave, now=inside.now))
         elif claimed.kind == "delay":
             write_step(wave, run, step, "succeeded", ended=True)
             run.state, run.reason = "running", ""
@@ -160,31 +167,22 @@ class WaveTurn:
         else:
             self._intend(claimed, run, step, wave, done)
 
-    def _held(
-        self,
-        claimed: Claimed,
-        held: PutBack | Drop | Cancel | None,
-        row: RunRow,
-        run: RunInHand | None,
-        step: StepInHand | None,
-        wave: Wave,
-        done: Done,
-    ) -> None:
-        if isinstance(held, PutBack):
-            done.put_backs.append((claimed, held.seconds))
-            if run is not None:
-                run.reason = held.reason or run.reason
-            return
-        if isinstance(held, Cancel) and run is not None and step is not None:
-            cancel_now(run, row, step, wave)
-        wave.settlements.append(_gone(claimed))
+    def _deliver(self, claimed: Claimed, inside: taking.InHand, wave: Wave, done: Done) -> None:
+        """A notice; one that took its worker with it too often is given up, as a step would be."""
+        call = None
+        if claimed.lost >= self.conf.lost_limit:
+            log.error("alarm", what="poison notice", notice_id=claimed.subject_id, tenant_id=claimed.tenant_id)
+        else:
+            call = delivery.prepare(claimed, now=inside.now, timeout=self.conf.step_timeout)
+        done.calls += [call] if call else []
+        wave.settlements += [] if call else [_gone(claimed)]
 
     def _intend(self, claimed: Claimed, run: RunInHand, step: StepInHand, wave: Wave, done: Done) -> None:
         decision = self.execute.intend(run, step, claimed, wave)
         if isinstance(decision, Intended):
             done.calls.append(decision.call)
         elif isinstance(decision, PutBack):
-            done.put_backs.append((claimed, decision.seconds))
+            wave.settlements.append(_untouched(claimed, decision, now=run.now))
             run.reason = decision.reason or run.reason
         elif isinstance(decision, Ended):
             follow_up = (
@@ -207,18 +205,68 @@ class WaveTurn:
 UNSTORABLE = "The outcome could not be stored:"
 
 
-def cancel_now(run: RunInHand, row: RunRow, step: StepInHand, wave: Wave) -> None:
-    """Ends a run at a check that its step passes: somebody asked for it."""
-    write_step(wave, run, step, "cancelled", reason="cancelled_by", started=False, ended=True)
-    run.state = "cancelled"
-    run.reason = row.reason if row.reason == "superseded" else "cancelled_by"
+def let_be(
+    claimed: Claimed,
+    held: PutBack | Drop | Cancel | None,
+    row: RunRow,
+    run: RunInHand | None,
+    step: StepRow | None,
+    wave: Wave,
+    *,
+    now: datetime,
+) -> Settlement:
+    """What becomes of the timer of a step that isn't to be executed; the run shows why, or ends."""
+    if isinstance(held, PutBack):
+        _change_run(row, run, row.state, held.reason or row.reason, wave)
+        return _untouched(claimed, held, now=now)
+    if isinstance(held, Cancel) and step is not None:
+        cancel_now(row, run, step, wave)
+    return _gone(claimed)
+
+
+def cancel_now(row: RunRow, run: RunInHand | None, step: StepRow, wave: Wave) -> None:
+    """Ends a run at a check that its step passes: somebody asked for it. An attempt still open is one that was lost."""
+    if step.open_attempt:
+        wave.closed.append(ClosedAttempt(step.id, step.attempts, "lost", LOST))
+    wave.steps.append(
+        StepChange(
+            step_id=step.id,
+            was=step.state,
+            state="cancelled",
+            reason="cancelled_by",
+            attempts=step.attempts,
+            effect_state="uncertain" if step.effect_state == "intended" else step.effect_state,
+            ended=True,
+        )
+    )
+    _change_run(row, run, "cancelled", row.reason if row.reason == "superseded" else "cancelled_by", wave)
+
+
+def _change_run(row: RunRow, run: RunInHand | None, state: str, reason: str, wave: Wave) -> None:
+    """Of a run in hand the change is written with all others of it; one that can't be read has no other."""
+    if run is not None:
+        run.state, run.reason = state, reason
+    elif (state, reason) != (row.state, row.reason):
+        wave.runs.append(RunChange(row.id, row.state, state, reason))
+
+
+def _add(done: Done, more: Done) -> None:
+    done.calls += more.calls
+    done.put_backs += more.put_backs
+    done.again += more.again
+    done.broken = more.broken
+
+
+def _untouched(claimed: Claimed, held: PutBack, *, now: datetime) -> Settlement:
+    due_at = now + timedelta(seconds=held.seconds)
+    return Settlement(claimed.timer_id, claimed.lease_seq, UNTOUCHED, due_at, None)
 
 
 def _gone(claimed: Claimed) -> Settlement:
     return Settlement(claimed.timer_id, claimed.lease_seq, None, None, None)
 
 
-def _change_runs(inside: taking.InHand, wave: Wave) -> None:
+def change_runs(inside: taking.InHand, wave: Wave) -> None:
     """One change a run, however many of its steps the wave touched."""
     for run in inside.runs.values():
         if run.state != run.was and not may_move(RUN_MOVES, run.was, run.state):

@@ -41,8 +41,14 @@ class Claimed:
     action: str = ""
 
 
+UNTOUCHED = ""
+
+
 class Settlement(NamedTuple):
-    """What becomes of a leased timer: deleted (`kind` None), or put back as `kind`, maybe for another step."""
+    """What becomes of a leased timer: deleted (`kind` None), or put back as `kind`, maybe for another step.
+
+    The kind `UNTOUCHED` hands it back as it is: no attempt, and the count of lost leases stays.
+    """
 
     timer_id: int
     lease_seq: int
@@ -66,8 +72,7 @@ def beat(worker: uuid.UUID, *, lease: float) -> bool:
 def limit_waits(*, idle: float) -> None:
     """No lock is waited for longer than 2 s, and a transaction that was left open ends after `idle` seconds."""
     statements.value(
-        "SELECT set_config('lock_timeout', '2s', false),"
-        " set_config('idle_in_transaction_session_timeout', %s, false)",
+        "SELECT set_config('lock_timeout', '2s', false), set_config('idle_in_transaction_session_timeout', %s, false)",
         [f"{int(idle * 1000)}ms"],
     )
 

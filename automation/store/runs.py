@@ -84,7 +84,7 @@ def started(event_ids: Sequence[int]) -> set[tuple[int, int]]:
 
 def supersede(tenant_id: int, run_ids: Sequence[int]) -> None:
     """Ends waiting runs that a newer one replaces; one that a worker is on ends at its next check."""
-    rows = verbs.lock_runs(tenant_id, run_ids)
+    rows = [one for one in verbs.lock_runs(tenant_id, run_ids) if one.state in verbs.CANCELLABLE]
     states = verbs.lock_timers([one.id for one in rows])
     busy = [one.id for one in rows if "leased" in states.get(one.id, ())]
     verbs.request_cancel(busy)

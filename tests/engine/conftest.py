@@ -1,7 +1,10 @@
 """The world that tests of the engine are told in."""
 
+from collections.abc import Iterator
+
 import pytest
 
+from tests.engine.crew import Crew
 from tests.engine.world import World, make_world
 
 
@@ -9,3 +12,12 @@ from tests.engine.world import World, make_world
 def world(db: None) -> World:
     """A tenant with Ana and a runner."""
     return make_world()
+
+
+@pytest.fixture
+def crew(world: World) -> Iterator[Crew]:
+    """A worker for the world's tenant, which has a connection "hook"; Ana acts."""
+    world.connection()
+    crew = Crew(world.tenant.pk)
+    with world.acting():
+        yield crew

@@ -204,7 +204,8 @@ BEGIN
   RETURN true;
 END $$;
 
--- A wave: for each timer, p_kinds NULL deletes it, otherwise it goes back with that kind, due time and (if given) next step.
+-- A wave: for each timer, p_kinds NULL deletes it, otherwise it goes back with that kind, due time and (if given) next step;
+-- with the empty kind it goes back untouched, as put_back does it.
 -- p_dues of a deleted one: the earliest timer written for its lane. Each lane is touched once, in id order. Answers how many
 -- were settled: fewer than asked means that a lease was lost, and the caller does the wave again one run at a time.
 CREATE OR REPLACE FUNCTION automation_settle_wave(
@@ -222,7 +223,8 @@ BEGIN
        WHERE x.id = mine.id AND q.id = x.id AND q.kind IS NULL RETURNING x.lane_id, q.due),
     back AS (
       UPDATE automation_timer x
-         SET state = 'pending', worker_id = NULL, deadline_at = NULL, kind = q.kind, due_at = q.due, lost = 0,
+         SET state = 'pending', worker_id = NULL, deadline_at = NULL, kind = COALESCE(NULLIF(q.kind, ''), x.kind),
+             due_at = q.due, lost = CASE WHEN q.kind = '' THEN x.lost ELSE 0 END,
              deliveries = CASE WHEN q.step IS NULL OR q.step = x.step_id THEN x.deliveries ELSE 0 END,
              step_id = COALESCE(q.step, x.step_id)
         FROM q, mine WHERE x.id = mine.id AND q.id = x.id AND q.kind IS NOT NULL RETURNING x.lane_id, q.due)
