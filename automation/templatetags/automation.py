@@ -159,6 +159,12 @@ def seconds_words(value: float | timedelta | None) -> str:
 
 
 @register.filter
+def without_answer(output: dict[str, Any]) -> dict[str, Any]:
+    """A step's output without the beginning of what another system answered."""
+    return {name: value for name, value in output.items() if name != "answer"}
+
+
+@register.filter
 def pretty(value: Any) -> str:
     """A value as JSON for a box of its own: short ones in one line, very long ones cut, and it says so."""
     text = json.dumps(value, ensure_ascii=False, default=str)

@@ -63,6 +63,7 @@ def run(request: TenantRequest, tenant_slug: str, run_id: int) -> HttpResponse:
         "now": timezone.now(),
         "stopping": live and found.run.cancel_requested_at is not None,
         "may_operate": request.membership.may("publisher"),
+        "may_see_answers": request.membership.may("admin"),
     }
     return render(request, "automation/run.html", shown)
 

@@ -17,7 +17,7 @@ from tenants import audit
 from tenants.context import NOBODY, acting_for, current_actor, current_tenant
 
 LEVELS = ("new", "hold", "cancel")
-LONGEST = timedelta(days=400)  # of a pause that ends by itself
+LONGEST = timedelta(days=36_525)  # a hundred years: what lies far beyond is no date that everybody can read
 COUNTED = pauses.COUNTED
 
 
@@ -88,7 +88,7 @@ def pause(*, level: str = "hold", reason: str, until: datetime | None = None) ->
 
     Nothing is lost: timers are frozen and events are kept. A pause that is open already is moved to the level asked
     for; the same pause twice does nothing more. Raises `Refused` for an `until` that is past or more than
-    400 days ahead, ValueError for another level.
+    a hundred years ahead, ValueError for another level.
     Level "cancel" works in batches of a transaction each: call it outside a transaction.
     """
     if level not in LEVELS:
@@ -96,8 +96,7 @@ def pause(*, level: str = "hold", reason: str, until: datetime | None = None) ->
     if until is not None and until <= clock.now():
         raise Refused(_("The time to resume by itself is past already."))
     if until is not None and until > clock.now() + LONGEST:
-        message = _("Automations resume by themselves within %(days)d days at most, or when somebody resumes them.")
-        raise Refused(message % {"days": LONGEST.days})
+        raise Refused(_("The time to resume by itself is more than a hundred years ahead."))
     tenant_id = current_tenant()
     with transaction.atomic():
         _pause_rows(tenant_id, level=level, reason=reason, until=until)
