@@ -37,6 +37,7 @@ class RecordInHand:
     tenant_id: int
     id: int
     values: dict[str, Any] | None  # None: the record is gone
+    rendering: float = 0.0  # seconds of processor time that templates have taken in this transaction
 
 
 @dataclass(slots=True)

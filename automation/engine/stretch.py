@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import structlog
@@ -20,6 +21,7 @@ from automation.core.spec import Condition, Node
 from automation.core.templating import render
 from automation.engine.local import LocalDoor, RecordInHand, Refused
 from automation.engine.progress import RunInHand, StepInHand
+from automation.engine.rendering import in_time
 from automation.store.runs import StepRow
 from automation.store.waves import NewAttempt, NewStep, StepChange, Wave
 
@@ -152,7 +154,7 @@ def _perform(run: RunInHand, step: StepInHand, door: LocalDoor | None, *, carefu
 def _outcome_of(run: RunInHand, step: StepInHand, action: Action, door: LocalDoor, *, careful: bool) -> Outcome:
     """The outcome of an action, whatever it raises; one of `UNDOING` is an outcome on the careful try only."""
     try:
-        params = fill(run, step.node, action)
+        params = in_time(door.record, partial(fill, run, step.node, action))
         step.input = params.model_dump(mode="json")
         return _with_savepoint(action, params, door) if careful else action.perform(params, door)
     except Exception as error:
