@@ -18,6 +18,7 @@ from automation.store.timers import NewTimer
 from automation.store.waves import NewRun, StepIds, Wave
 
 TOGETHER = 50  # events a transaction, where none of them touches a record
+LEADING = 2000  # local steps in an event's transaction; the rules after them start in transactions of their own
 
 
 @dataclass(slots=True)
@@ -47,6 +48,8 @@ class Starting:
                 run.state, run.reason = "suppressed", chosen.reason
             elif chosen.held:
                 self._keep(run, chosen, wave)
+            elif steps >= LEADING:
+                self._follow(run, self.advance.enter(run, run.spec.first, wave), wave)
             else:
                 stretch = walk(run, run.spec.first, record, ids=self.step_ids.next, careful=self.careful)
                 steps += len(stretch.wave.new_steps) + bool(stretch.failed)
