@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pydoc
 import socket
 import time
 from collections.abc import Sequence
@@ -99,7 +100,12 @@ def of_group(pids: Sequence[int], group: int) -> list[int]:
 
 
 def build_cluster() -> Any:
-    """A cluster that isn't started; the caller replaces the signal handlers that its constructor sets."""
+    """A cluster that isn't started; the caller replaces the signal handlers that its constructor sets.
+
+    The pump's code is loaded before the fork, so that workers start at once, also after a death, and share its memory.
+    """
+    if pydoc.locate(PUMP) is None:
+        raise UnknownPool(f"there is no {PUMP}")
     return Cluster()
 
 
