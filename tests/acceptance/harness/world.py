@@ -17,6 +17,11 @@ from loopback_servers import Server, running
 
 LIVE = "state NOT IN ('succeeded', 'failed', 'cancelled', 'compensated', 'suppressed')"
 
+ONE_RUN = """
+SELECT e.id FROM automation_event e WHERE e.tenant_id = (SELECT r.tenant_id FROM automation_rule r WHERE r.id = %s)
+   AND ({}) AND (SELECT count(*) FROM automation_run x WHERE x.event_id = e.id AND x.rule_id = %s) <> 1
+"""
+
 
 class World:
     """The test database with its observer, the clusters and the servers of one test."""
@@ -111,17 +116,22 @@ class World:
         later: int = 0,
         alarms: tuple[str, ...] = (),
         perhaps: tuple[str, ...] = (),
+        fits: dict[int, str] | None = None,
         **counters: int | range,
     ) -> None:
         """What holds at the end of every test: quiet, all invariants, no deadlock, and only the counters injected.
 
         A counter is a number, or a range of which it must be one. `alarms` were raised, those of `perhaps` maybe.
+        `fits` says by rule which events `e` it is for: each of them has exactly one run of it (I12).
         """
         self.checked = True
         self.quiet(parked=parked, later=later)
         found = self.observer.final()
         assert not found, "\n".join(found)
         assert self.observer.snapshots > 0
+        for rule_id, condition in (fits or {}).items():
+            wrong_events = self.db.rows(ONE_RUN.format(condition), rule_id, rule_id)
+            assert not wrong_events, f"events without their one run of rule {rule_id}: {wrong_events[:5]}"
         counted, raised = self.counters(), [what for cluster in self.clusters for what in cluster.alarms()]
         self.end_clusters()
         wrong = {
