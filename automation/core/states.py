@@ -38,6 +38,8 @@ OPERATOR_STEP_MOVES: Mapping[str, frozenset[str]] = {
 }
 RUN_STATES: tuple[str, ...] = tuple(RUN_MOVES)
 STEP_STATES: tuple[str, ...] = tuple(STEP_MOVES)
+# Runs that have something before them, and that a verb may still stop.
+LIVE_RUN: tuple[str, ...] = ("pending", "running", "waiting", "paused")
 TERMINAL_RUN: frozenset[str] = frozenset(state for state, moves in RUN_MOVES.items() if not moves)
 TERMINAL_STEP: frozenset[str] = frozenset({"succeeded", "failed", "skipped", "cancelled", "dead", "compensated"})
 TIMER_KINDS: tuple[str, ...] = (

@@ -105,7 +105,7 @@ def pending_for(record: TenantOwned) -> list[Pending]:
 
 def _runs_of(event_ids: Iterable[int]) -> dict[int, list[Run]]:
     runs: dict[int, list[Run]] = defaultdict(list)
-    for run in Run.objects.filter(event_id__in=list(event_ids), origin="event").order_by("id"):
+    for run in Run.objects.filter(event_id__in=list(event_ids), origin="event", forked_from_run=None).order_by("id"):
         runs[run.event_id].append(run)
     return runs
 

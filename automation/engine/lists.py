@@ -7,13 +7,13 @@ from typing import Any
 from django.db import connection
 from django.db.models import Count, Max, Min, QuerySet
 
+from automation.core.states import LIVE_RUN
 from automation.models import DeadLetter, Pause, Rule, Run
 from tenants.context import current_tenant
 from tenants.models import Membership
 
 RECENT = 200  # a rule's latest runs, of which its line in the list tells the outcomes
 COUNTED = 10_000
-LIVE = ("pending", "running", "waiting", "paused")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def _live(tenant_id: int) -> dict[int, int]:
         cursor.execute(
             "SELECT r.rule_id, count(*) FROM (SELECT rule_id FROM automation_run WHERE tenant_id = %s"
             " AND state = ANY(%s) LIMIT %s) r GROUP BY r.rule_id",
-            [tenant_id, list(LIVE), COUNTED],
+            [tenant_id, list(LIVE_RUN), COUNTED],
         )
         return dict(cursor.fetchall())
 

@@ -3,6 +3,7 @@
 import uuid
 
 import django.db.models.deletion
+import django.db.models.fields.json
 import django.db.models.functions.datetime
 import django.db.models.lookups
 from django.conf import settings
@@ -685,6 +686,14 @@ class Migration(migrations.Migration):
                 condition=models.Q(("depth__gte", 2)), fields=["root_event_id"], name="automation_run_budget"
             ),
         ),
+        migrations.AddIndex(
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("state__in", ("pending", "running", "waiting", "paused"))),
+                fields=["tenant", "model", "record"],
+                name="automation_run_open",
+            ),
+        ),
         migrations.AddConstraint(
             model_name="run",
             constraint=models.CheckConstraint(
@@ -723,6 +732,16 @@ class Migration(migrations.Migration):
                 condition=models.Q(("idempotency_key", ""), _negated=True),
                 fields=["tenant", "idempotency_key"],
                 name="automation_step_key",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="stepexecution",
+            index=models.Index(
+                models.F("tenant"),
+                django.db.models.fields.json.KeyTextTransform("recipient", "input"),
+                models.F("started_at"),
+                condition=models.Q(("input__has_key", "recipient")),
+                name="automation_step_recipient",
             ),
         ),
         migrations.AddConstraint(

@@ -1,10 +1,11 @@
 """What happened: runs, the execution of each step, every attempt, and what waits for a person."""
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
+from django.db.models.fields.json import KT
 from django.db.models.functions import Now
 
-from automation.core.states import ATTEMPT_OUTCOMES, EFFECT_STATES, RUN_STATES, STEP_STATES
+from automation.core.states import ATTEMPT_OUTCOMES, EFFECT_STATES, LIVE_RUN, RUN_STATES, STEP_STATES
 from automation.models.events import Event
 from automation.models.rules import Rule, RuleVersion
 from tenants.models import TenantOwned
@@ -45,6 +46,9 @@ class Run(TenantOwned):
             models.Index(fields=["tenant", "model", "record", "id"], name="automation_run_record"),
             models.Index(fields=["tenant", "rule", "id"], name="automation_run_rule"),
             models.Index(fields=["root_event_id"], name="automation_run_budget", condition=Q(depth__gte=2)),
+            models.Index(
+                fields=["tenant", "model", "record"], name="automation_run_open", condition=Q(state__in=LIVE_RUN)
+            ),
         ]
 
     def __str__(self) -> str:
@@ -86,7 +90,15 @@ class StepExecution(TenantOwned):
         indexes = [
             models.Index(
                 fields=["tenant", "idempotency_key"], name="automation_step_key", condition=~Q(idempotency_key="")
-            )
+            ),
+            # The limit of messages to one recipient.
+            models.Index(
+                F("tenant"),
+                KT("input__recipient"),
+                F("started_at"),
+                name="automation_step_recipient",
+                condition=Q(input__has_key="recipient"),
+            ),
         ]
 
     def __str__(self) -> str:

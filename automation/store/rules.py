@@ -57,8 +57,9 @@ def held_runs(tenant_id: int, rule_id: int) -> list[int]:
         cursor.execute(
             "SELECT r.id FROM automation_run r WHERE r.tenant_id = %s AND r.rule_id = %s"
             " AND r.state IN ('pending', 'running', 'waiting')"
-            " AND (r.reason IN ('rule_off', 'paused', 'rate') OR NOT EXISTS"
-            " (SELECT 1 FROM automation_stepexecution s WHERE s.run_id = r.id AND s.state = 'retrying')) ORDER BY r.id",
+            # Counted for each run: as NOT EXISTS it is planned as one pass over all steps there are.
+            " AND (r.reason IN ('rule_off', 'paused', 'rate') OR 0 = (SELECT count(*) FROM automation_stepexecution s"
+            " WHERE s.run_id = r.id AND s.state = 'retrying')) ORDER BY r.id",
             [tenant_id, rule_id],
         )
         return [row[0] for row in cursor.fetchall()]

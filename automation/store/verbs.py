@@ -7,9 +7,8 @@ from typing import Any
 
 from django.db import connection
 
-from automation.core.states import OPERATOR_RUN_MOVES, RUN_MOVES, STEP_MOVES, sources_of
+from automation.core.states import LIVE_RUN, OPERATOR_RUN_MOVES, RUN_MOVES, STEP_MOVES, sources_of
 
-LIVE = ("pending", "running", "waiting", "paused")
 CANCELLABLE = sources_of(RUN_MOVES, "cancelled")
 
 
@@ -53,7 +52,7 @@ def lock_timers(run_ids: Sequence[int]) -> dict[int, set[str]]:
 
 def live_runs(tenant_id: int, *, rule_id: int | None = None, batch: int = 200) -> Iterator[list[int]]:
     """Ids of the runs that haven't ended, in batches: the tenant's, or one rule's."""
-    for state in LIVE:
+    for state in LIVE_RUN:
         last = 0
         while True:
             with connection.cursor() as cursor:

@@ -9,6 +9,8 @@ import psycopg
 import pytest
 from store.conftest import POOL, Store
 
+from automation.store import runs
+
 Row = dict[str, Any]
 HOT = ("automation_timer", "automation_lane", "automation_event")
 MOST = 1.3  # times the buffers of the smallest case
@@ -138,3 +140,51 @@ def test_the_claim_uses_the_index_of_turns(store: Store) -> None:
     text = json.dumps(plan, default=str)
     assert "automation_lane_turn" in text
     assert not re.search(r"Seq Scan|\"Sort\"", text)
+
+
+@pytest.mark.fault(32)
+def test_what_a_step_asks_of_the_past_does_not_grow_with_a_long_history(store: Store) -> None:
+    """A record with 20,000 runs, of which ten minutes hold ten, among others; and as many messages to one recipient."""
+    [lane] = store.lanes(1)
+    tenant = store.value("SELECT tenant_id FROM automation_lane WHERE id = %s", lane)
+    rule = store.value(
+        "INSERT INTO automation_rule (tenant_id, name, position, \"on\", off_mode) VALUES (%s, 'R', 1, true, 'hold')"
+        " RETURNING id",
+        tenant,
+    )
+    version = store.value(
+        "INSERT INTO automation_ruleversion (tenant_id, rule_id, number, definition, sha256, schema_version, note)"
+        " VALUES (%s, %s, 1, '{}', 'x', 1, '') RETURNING id",
+        tenant,
+        rule,
+    )
+    store.run(
+        "INSERT INTO automation_event (tenant_id, kind, change, name, model, record, facts, actor, source, batch,"
+        " body_sha256, depth, path, matched_at) SELECT %s, 'record_changed', 'updated', '', 'helpdesk.ticket',"
+        " CASE WHEN n > 20000 THEN n ELSE 7 END, '{}', '', 'api', '', '', 0, '[]', now()"
+        " FROM generate_series(1, 40000) n",
+        tenant,
+    )
+    store.run(
+        "INSERT INTO automation_run (tenant_id, rule_id, rule_version_id, event_id, state, model, record,"
+        " root_event_id, depth, created_at) SELECT e.tenant_id, %s, %s, e.id, 'succeeded', e.model, e.record, e.id, 0,"
+        " now() - (20001 - row_number() OVER (PARTITION BY e.record = 7 ORDER BY e.id))"
+        " * interval '1 minute' FROM automation_event e"
+        " WHERE e.tenant_id = %s ORDER BY e.id",
+        rule,
+        version,
+        tenant,
+    )
+    store.run(
+        "INSERT INTO automation_stepexecution (tenant_id, run_id, path, kind, state, effect_state, input, started_at)"
+        " SELECT r.tenant_id, r.id, 'mail', 'action', 'succeeded', 'confirmed', '{\"recipient\": \"ana\"}',"
+        " r.created_at FROM automation_run r WHERE r.tenant_id = %s AND r.record = 7",
+        tenant,
+    )
+    store.run("VACUUM ANALYZE automation_event, automation_run, automation_stepexecution")
+    ten = 10
+    assert store.value(runs.LATELY, tenant, "helpdesk.ticket", 7, rule, ten) == ten - 1
+    assert store.value(runs.SENT_TO, tenant, "ana", rule, ten) == ten - 1
+    assert buffers(store, runs.LATELY, tenant, "helpdesk.ticket", 7, rule, ten) <= 100
+    assert buffers(store, runs.SENT_TO, tenant, "ana", rule, ten) <= 100
+    assert buffers(store, runs.WAITING, [rule], ["helpdesk.ticket"], [7], tenant) <= 10
