@@ -1,21 +1,11 @@
-"""Fills the catalog at start-up and gives each new tenant its lane and limits."""
-
-from typing import Any
+"""Fills the catalog at start-up, and has the engine follow each tenant."""
 
 from django.apps import AppConfig
 from django.apps import apps as installed
-from django.db.models import Model
 from django.db.models.signals import post_save
+from django.utils.module_loading import import_string
 
 from automation.catalog import registry
-
-
-def give_lane(sender: type[Model], instance: Model, created: bool, **kwargs: Any) -> None:
-    """Without a lane no event of the tenant would ever be matched."""
-    if created:
-        # Found by name: this module is imported before any model may be.
-        installed.get_model("automation", "Lane").objects.get_or_create(tenant_id=instance.pk)
-        installed.get_model("automation", "Limits").objects.get_or_create(tenant_id=instance.pk)
 
 
 class AutomationConfig(AppConfig):
@@ -25,7 +15,10 @@ class AutomationConfig(AppConfig):
     verbose_name = "Automation"
 
     def ready(self) -> None:
-        """Finds every action, trigger and automatable model by name, and listens for new tenants."""
+        """Finds every action, trigger and automatable model by name, and listens for new and changed tenants."""
         registry.discover()
-        tenants = installed.get_model("tenants", "Tenant")
-        post_save.connect(give_lane, sender=tenants, dispatch_uid="automation.give_lane")
+        # Found by name: this module is imported before any model may be.
+        follow_tenant = import_string("automation.engine.limits.follow_tenant")
+        post_save.connect(
+            follow_tenant, sender=installed.get_model("tenants", "Tenant"), dispatch_uid="automation.follow_tenant"
+        )

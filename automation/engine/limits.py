@@ -1,11 +1,27 @@
-"""Gives a tenant its share of the workers and its limits; the workers learn of them at their next claim."""
+"""Gives a tenant its share of the workers and its limits; the workers learn of changes at their next claim."""
+
+from typing import Any
 
 from django.db import transaction
 from django.utils.translation import gettext as _
 
 from automation.engine.operate import Refused
-from automation.models import Limits
+from automation.models import Lane, Limits
 from automation.store import lanes, pauses
+from tenants.models import Tenant
+
+
+def follow_tenant(sender: type[Tenant], instance: Tenant, created: bool, **kwargs: Any) -> None:
+    """Gives a new tenant its lane and limits, and has a changed one read anew; a closed one stops at once.
+
+    Receives `post_save`. Without a lane no event of the tenant would ever be matched.
+    """
+    with transaction.atomic():
+        if created:
+            Lane.objects.get_or_create(tenant_id=instance.pk)
+            Limits.objects.get_or_create(tenant_id=instance.pk)
+        else:
+            pauses.follow_tenant(instance.pk)
 
 
 def set_share(tenant_id: int, *, pool: str, max_running: int, weight: int) -> None:

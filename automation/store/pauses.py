@@ -52,18 +52,35 @@ def drop_match(tenant_id: int) -> None:
 
 
 def set_flags(tenant_id: int, *, hold_new: bool, paused: bool) -> None:
-    """Sets what the claim reads; the last lock of its transaction.
+    """Sets what the claim reads; the last lock of its transaction. The lane of a closed tenant stays paused.
 
     A lane that isn't paused any more joins the line where it stands now, so nobody saves up credit by being paused.
     """
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE automation_lane x SET hold_new = %(hold_new)s, paused = %(paused)s,"
-            " due_hint = x.due_hint OR (x.paused AND NOT %(paused)s),"
-            " stride_pass = CASE WHEN x.paused AND NOT %(paused)s THEN automation_join_pass(x.pool, x.stride_pass)"
-            " ELSE x.stride_pass END WHERE x.tenant_id = %(tenant)s",
-            {"hold_new": hold_new, "paused": paused, "tenant": tenant_id},
+            "UPDATE automation_lane x SET hold_new = u.hold_new, paused = u.paused,"
+            " due_hint = x.due_hint OR (x.paused AND NOT u.paused),"
+            " stride_pass = CASE WHEN x.paused AND NOT u.paused THEN automation_join_pass(x.pool, x.stride_pass)"
+            " ELSE x.stride_pass END"
+            " FROM (SELECT t.id, t.closed_at IS NOT NULL OR %s AS hold_new, t.closed_at IS NOT NULL OR %s AS paused"
+            " FROM tenants_tenant t WHERE t.id = %s) u WHERE x.tenant_id = u.id",
+            [hold_new, paused, tenant_id],
         )
+
+
+def follow_tenant(tenant_id: int) -> None:
+    """Makes workers read a tenant anew that was changed: its name, its zone, and whether it is closed.
+
+    Closing stops it at once, as a pause that nobody but opening it again ends. In the caller's transaction.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT level FROM automation_pause WHERE scope = 'tenant' AND tenant_id = %s AND ended_at IS NULL",
+            [tenant_id],
+        )
+        levels = [row[0] for row in cursor.fetchall()]
+    set_flags(tenant_id, hold_new=bool(levels), paused=bool(levels) and levels != ["new"])
+    bump_rules(tenant_id)
 
 
 def bump_rules(tenant_id: int) -> None:
