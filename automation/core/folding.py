@@ -6,6 +6,7 @@ lengths. So one table decides, one character to one character; queries hand the 
 
 import sys
 import unicodedata
+from functools import lru_cache
 
 
 def _fold_of(character: str) -> str:
@@ -32,6 +33,7 @@ BLANK = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
 """The characters of which a text may consist and still count as empty: those that `str.strip` takes away."""
 
 
+@lru_cache(maxsize=128)  # many conditions look at one text of an event, which may be long
 def fold(text: str) -> str:
     """The text in the form in which it is compared: NFC, each letter in one case, NFC again."""
     if text.isascii():

@@ -1,5 +1,7 @@
 """Judges events against the tenant's rules: which runs start, and which are suppressed and why."""
 
+import math
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -44,9 +46,17 @@ class Judged:
     chosen: list[Chosen]
 
 
-def judge(tenant: TenantRules, events: Iterable[EventRow]) -> list[Judged]:
-    """Judges events on their own snapshots, as of the moment they were written, before anything acts."""
-    return [_judge(tenant, event) for event in events]
+def judge(tenant: TenantRules, events: Iterable[EventRow], *, seconds: float = math.inf) -> list[Judged]:
+    """Judges events on their own snapshots, as of the moment they were written, before anything acts.
+
+    As many as the time allows, and one at least: the others come in the next turn.
+    """
+    ends_at, judged = time.monotonic() + seconds, list[Judged]()
+    for event in events:
+        judged.append(_judge(tenant, event))
+        if time.monotonic() > ends_at:
+            break
+    return judged
 
 
 def _judge(tenant: TenantRules, event: EventRow) -> Judged:

@@ -1,5 +1,6 @@
 """The matcher's transactions: events that no rule matches together, each of the others in one of its own."""
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,7 +44,6 @@ class MatchTurn:
         if claimed.lost >= self.conf.lost_limit:
             self._set_aside(claimed)
             return
-        started = time.monotonic()
         suspect = claimed.lost >= self.conf.lost_alone
         batch = events.unmatched(claimed.tenant_id, 1 if suspect else self.conf.match_batch)
         failpoints.hit("match.claimed")
@@ -52,19 +52,22 @@ class MatchTurn:
             self.timers.settle_match(claimed, more=False)
             return
         tenant = ruleset.of_tenant(claimed.tenant_id, flags[2])
-        judged = judge(tenant, batch)
+        judged = judge(tenant, batch, seconds=self.conf.match_slice)
         if not self._mark(claimed, [one.event.id for one in judged if not one.chosen]):
             return
-        turn = _Turn(Guard(tenant, self.conf), more=len(batch) >= self.conf.match_batch or claimed.lost > 0)
+        full = len(batch) >= self.conf.match_batch or len(judged) < len(batch)
+        turn = _Turn(Guard(tenant, self.conf), more=full or claimed.lost > 0)
+        ends_at = math.inf  # the first group has its turn however long judging took: the next turn would be no shorter
         for group in groups([one for one in judged if one.chosen]):
-            if stopping() or time.monotonic() - started > self.conf.match_slice:
+            if stopping() or time.monotonic() > ends_at:
                 turn.more = True
                 break
+            ends_at = min(ends_at, time.monotonic() + self.conf.match_slice)
             if not self._group(claimed, group, turn):
                 break
             between()
         if not turn.stale:
-            charge = turn.local_steps + len(batch) // EVENTS_A_STRIDE
+            charge = turn.local_steps + len(judged) // EVENTS_A_STRIDE
             more = turn.more or turn.local_steps > 0
             self.timers.settle_match(claimed, more=more, charge=charge, not_before=turn.not_before)
 
