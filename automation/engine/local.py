@@ -1,16 +1,17 @@
 """The door through which local actions read and change the record, inside the transaction of their step."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-from django.db import DEFAULT_DB_ALIAS
+from django.db import DEFAULT_DB_ALIAS, connection, transaction
 from django.db.models import Count, Max, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from automation.catalog import registry
+from automation.catalog.action import Outcome
 from automation.catalog.automatable import Automatable
 from automation.core.causes import Cause
 from automation.core.facts import decode, encode, same
@@ -19,6 +20,8 @@ from automation.engine.changes import Reading
 from automation.engine.sources import caused_by
 from tenants.context import acting_for
 from tenants.models import Group, Membership
+
+STAYING = frozenset({"done", "skipped"})  # outcomes after which an action's changes are kept
 
 
 class Refused(Exception):
@@ -54,6 +57,7 @@ class LocalDoor:
     original: dict[str, Any] = field(init=False)
     changes: dict[str, Any] = field(default_factory=dict)
     noted: bool = False
+    written: bool = False  # the present action has written rows that nothing but a savepoint takes back
 
     def __post_init__(self) -> None:
         self.original = dict(self.record.values or {})
@@ -107,7 +111,7 @@ class LocalDoor:
         rows = QuerySet(target.model)._insert(  # type: ignore[attr-defined]
             [note], fields=written, returning_fields=[target.model._meta.pk], using=DEFAULT_DB_ALIAS
         )
-        self.noted = True
+        self.noted = self.written = True
         return int(rows[0][0])
 
     def create(self, model: str, **fields: Any) -> int:
@@ -122,6 +126,7 @@ class LocalDoor:
             if known.type == "tags":
                 columns[known.orm_path] = sorted(columns[known.orm_path])
         with acting_for(self.tenant_id), caused_by(self.cause, actor=self.actor_name):
+            self.written = True
             record = entry.model(tenant_id=self.tenant_id, **columns)
             record.save()
         return int(record.pk)
@@ -157,6 +162,15 @@ class LocalDoor:
         )
         return ranked[0] if ranked else None
 
+    def mark(self) -> "Mark":
+        """Where an action begins."""
+        self.written = False
+        return Mark(dict(self.changes), dict(self.record.values or {}), dict(self.original), self.noted)
+
+    def back_to(self, mark: "Mark") -> None:
+        """Forgets what an action that failed has changed; its rows went with their savepoint."""
+        self.changes, self.record.values, self.original, self.noted = mark
+
     def flush(self) -> None:
         """Writes what was changed, as one UPDATE of the named columns and one event of what the database made of it."""
         entry, values = self.record.entry, self.record.values
@@ -184,6 +198,27 @@ class LocalDoor:
     def _column(self, path: str) -> Any:
         value = decode(self.changes[path], self.record.entry.fields[path].type)
         return sorted(value) if isinstance(value, frozenset) else value
+
+
+class Mark(NamedTuple):
+    """What a door had collected when an action began."""
+
+    changes: dict[str, Any]
+    values: dict[str, Any]
+    original: dict[str, Any]
+    noted: bool
+
+
+def in_savepoint(door: LocalDoor, act: Callable[[], Outcome]) -> Outcome:
+    """Performs an action of which nothing stays unless it succeeds."""
+    with transaction.atomic():
+        outcome = act()
+        if outcome.state in STAYING:
+            door.flush()
+            connection.check_constraints()  # links are checked at the commit otherwise, too late to name the step
+        else:
+            transaction.set_rollback(True)
+    return outcome
 
 
 def take(entry: Automatable, tenant_id: int, record_id: int) -> RecordInHand:

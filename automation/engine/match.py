@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-import structlog
-
 from automation.conf import Conf
 from automation.core.causes import may_continue
 from automation.core.conditions import Verdict
@@ -17,7 +15,6 @@ from automation.engine.ruleset import Compiled, TenantRules
 from automation.store import runs as store
 from automation.store.events import EventRow
 
-log = structlog.get_logger(__name__)
 BUDGET_DEPTH = 2  # runs at depth 0 and 1 don't count against the root event's budget
 RATE_LIMIT = 20
 RATE_MINUTES = 10
@@ -74,14 +71,8 @@ def _judge(tenant: TenantRules, event: EventRow) -> Judged:
 
 
 def _verdict(rule: Compiled, event: EventRow, moment: Moment) -> Verdict:
-    """True, false or unknown; a rule that is broken, or raises, is unknown and stops none of the others."""
-    if rule.judge is None:
-        return Verdict("unknown", "broken_reference")
-    try:
-        return rule.judge(event.facts, moment)
-    except Exception as error:
-        log.exception("alarm", what="condition", rule_id=rule.rule_id, event_id=event.id, error=type(error).__name__)
-        return Verdict("unknown", "unknown_field")
+    """True, false or unknown; a rule that is broken is unknown and stops none of the others."""
+    return Verdict("unknown", "broken_reference") if rule.judge is None else rule.judge(event.facts, moment)
 
 
 def _reason_of(verdict: Verdict) -> str:

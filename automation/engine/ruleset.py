@@ -72,7 +72,7 @@ class Compiled:
         """The compiled condition of an arm of a branch."""
         found = self._arms.get(id(condition))
         if found is None:
-            found = self._arms[id(condition)] = compile_condition(condition)
+            found = self._arms[id(condition)] = _surely(compile_condition(condition), self.rule_id)
         return found
 
 
@@ -98,7 +98,25 @@ def _compile(version: RuleVersion, rule: Rule) -> Compiled:
     except DefinitionError as error:
         log.warning("broken rule", rule_id=rule.pk, version=version.number, problems=str(error)[:500])
         return Compiled(*base, spec=None, judge=None, trigger=_trigger(version.definition), broken=str(error))
-    return Compiled(*base, spec=spec, judge=compile_condition(spec.condition), trigger=spec.trigger)
+    except Exception as error:
+        # A fault of ours with one rule: its events say so, and the tenant's other rules go on.
+        log.exception("alarm", what="compile", rule_id=rule.pk, version=version.number)
+        return Compiled(*base, spec=None, judge=None, broken=f"{type(error).__name__}: {error}")
+    judge = _surely(compile_condition(spec.condition), rule.pk)
+    return Compiled(*base, spec=spec, judge=judge, trigger=spec.trigger)
+
+
+def _surely(judge: Judge, rule_id: int) -> Judge:
+    """A judge for which a fault in judging is one more reason not to know: it stops neither other rules nor a run."""
+
+    def judged(facts: Mapping[str, Any], moment: Any) -> Verdict:
+        try:
+            return judge(facts, moment)
+        except Exception as error:
+            log.exception("alarm", what="condition", rule_id=rule_id, error=type(error).__name__)
+            return Verdict("unknown", "unknown_field")
+
+    return judged
 
 
 def _trigger(definition: Mapping[str, Any]) -> TriggerSpec | None:

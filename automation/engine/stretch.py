@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import structlog
-from django.db import DataError, Error, IntegrityError, connection, transaction
+from django.db import DataError, Error, IntegrityError
 
 from automation import failpoints
 from automation.catalog.action import Action, Outcome
@@ -19,7 +19,7 @@ from automation.core.moments import Moment
 from automation.core.planner import decide_at, following
 from automation.core.spec import Condition, Node
 from automation.core.templating import render
-from automation.engine.local import LocalDoor, RecordInHand, Refused
+from automation.engine.local import STAYING, LocalDoor, RecordInHand, Refused, in_savepoint
 from automation.engine.progress import RunInHand, StepInHand
 from automation.engine.rendering import in_time
 from automation.store.runs import StepRow
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 
 class Faulty(Exception):
-    """An action's own code raised something that no action should; what it wrote until then must go, too."""
+    """An action failed in the middle, as none should; what it wrote until then must go, too."""
 
 
 # What makes a transaction be done again with a savepoint around each action, so that the bad step fails alone.
@@ -144,10 +144,12 @@ def _perform(run: RunInHand, step: StepInHand, door: LocalDoor | None, *, carefu
     if action is None or door is None or door.record.values is None:
         return Outcome.skipped("record_gone")
     door.cause = _at_step(door.cause, step.id)
-    kept = (dict(door.changes), dict(door.record.values))
+    before = door.mark()
     outcome = _outcome_of(run, step, action, door, careful=careful).cleaned()
-    if outcome.state not in ("done", "skipped"):
-        door.changes, door.record.values = kept
+    if outcome.state not in STAYING:
+        if door.written and not careful:
+            raise Faulty
+        door.back_to(before)
     return outcome
 
 
@@ -156,7 +158,8 @@ def _outcome_of(run: RunInHand, step: StepInHand, action: Action, door: LocalDoo
     try:
         params = in_time(door.record, partial(fill, run, step.node, action))
         step.input = params.model_dump(mode="json")
-        return _with_savepoint(action, params, door) if careful else action.perform(params, door)
+        act = partial(action.perform, params, door)
+        return in_savepoint(door, act) if careful else act()
     except Exception as error:
         refused = _refused(error)
         if refused is not None:
@@ -185,14 +188,6 @@ def _faulty(error: Exception, step: StepInHand, run: RunInHand) -> Outcome:
         return Outcome.rejected("A value names a record that doesn't exist." if unlinked else _first_line(error))
     log.error("faulty action", action=step.node.action, run_id=run.id, error=f"{type(error).__name__}: {error}"[:500])
     return Outcome.retry(f"{type(error).__name__}: {error}")
-
-
-def _with_savepoint(action: Action, params: Any, door: LocalDoor) -> Outcome:
-    with transaction.atomic():
-        outcome = action.perform(params, door)
-        door.flush()
-        connection.check_constraints()  # links are checked at the commit otherwise, too late to name the step
-    return outcome
 
 
 def _at_step(cause: causes.Cause, step_id: int) -> causes.Cause:

@@ -21,15 +21,16 @@ from automation.engine.cycle import Cycle
 from automation.engine.effects import EffectCall, guarded
 from automation.engine.lease import Lease
 from automation.engine.operate.runs import Cancelled, cancel
+from automation.engine.ports import LaneTimers
 from automation.engine.threads import Flight, ThreadDoor
 from automation.engine.wave_turn import Done, WaveTurn
-from automation.models import Attempt, DeadLetter, Lane, Notice, Run, StepExecution, Timer
+from automation.models import Attempt, DeadLetter, Event, Lane, Notice, Run, StepExecution, Timer
 from automation.store import claims, runs, timers
 from automation.store.timers import NewTimer
 from automation.store.waves import Stale
 from tenants.context import every_tenant
 from tests.engine.crew import Crew
-from tests.engine.world import World, step
+from tests.engine.world import World, leaf, set_field, step
 from tests.factories import TicketFactory
 
 pytestmark = pytest.mark.django_db
@@ -125,6 +126,58 @@ def test_an_action_whose_code_fails_after_an_outside_step_is_tried_again_and_the
     assert not Timer.objects.filter(step_id__isnull=False).exists()
 
 
+def test_nothing_stays_of_a_local_action_that_gives_up_half_way(
+    world: World, crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def perform(self: AddTags, params: Any, context: Any) -> Outcome:
+        context.change(tags=["half"])
+        context.add_note("half")
+        return Outcome.rejected("no")
+
+    rule = world.rule("Half", set_field("first", "priority", "high"), step("tag", "add_tags", tags=["x"]))
+    monkeypatch.setattr(AddTags, "perform", perform)
+    ticket = TicketFactory(tenant=world.tenant)
+    crew.work()
+    event = world.change(ticket, run=False, status="pending")
+    crew.work()
+    assert world.states(rule)[0] == "failed rejected"
+    after = world.fresh(ticket)
+    assert (after.priority, after.tags, after.comments.count()) == ("high", [], 0)
+    [written] = Event.objects.filter(parent_event_id=event.pk)
+    assert list(written.facts["after"]) == ["priority"]
+
+
+def test_a_version_that_breaks_the_compiler_is_one_that_cannot_be_read(
+    world: World, crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = world.rule("Tell", hook())
+    ticket = TicketFactory(tenant=world.tenant)
+    crew.work()
+    monkeypatch.setattr(ruleset, "compile_definition", broken)
+    ruleset.forget()
+    world.change(ticket, run=False, priority="urgent")
+    crew.work()
+    assert world.runs(rule) == []
+    ruleset.forget()
+
+
+def test_a_fault_in_judging_an_arm_is_an_arm_that_nobody_knows(
+    world: World, crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arm = {"id": "a", "if": leaf("priority", "is", "urgent"), "steps": [hook("inside")]}
+    rule = world.rule("Branch", {"id": "b", "kind": "branch", "arms": [arm], "otherwise": [hook("outside")]})
+    ticket = TicketFactory(tenant=world.tenant)
+    crew.work()
+    healthy = ruleset.compile_condition
+    monkeypatch.setattr(ruleset, "compile_condition", lambda condition: broken if condition else healthy(condition))
+    ruleset.forget()
+    world.change(ticket, run=False, priority="urgent")
+    crew.work()
+    [run] = world.runs(rule)
+    assert (run.state, world.steps(run)["b"].output) == ("succeeded", {"taken": None, "unknown": ["a"]})
+    ruleset.forget()
+
+
 def test_an_action_whose_preparing_fails_costs_an_attempt_and_its_neighbours_nothing(
     world: World, crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,6 +261,32 @@ def test_intents_that_were_committed_before_the_connection_broke_are_sent(monkey
     with pytest.raises(OperationalError):
         cycle._wave([], [])
     assert sent == ["call"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_that_breaks_in_a_wave_loses_no_outcome(
+    world: World, crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = world.rule("Tell", hook())
+    urgent(world, crew)
+    healthy = LaneTimers.settle
+
+    def cut(self: LaneTimers, settlements: Any) -> None:
+        if any(one.kind is None for one in settlements):
+            with connection.copy().cursor() as other, connection.cursor() as own:
+                own.execute("SELECT pg_backend_pid()")
+                other.execute("SELECT pg_terminate_backend(%s)", own.fetchone())
+                other.connection.close()
+        healthy(self, settlements)
+
+    monkeypatch.setattr(LaneTimers, "settle", cut)
+    with pytest.raises(OperationalError):
+        crew.work()
+    assert [one.outcome.state for one in crew.cycle.unsettled] == ["done"]
+    monkeypatch.undo()
+    crew.work()
+    assert world.states(rule) == ["succeeded"]
+    assert len(crew.calls()) == 1
 
 
 @pytest.mark.fault(3)
