@@ -103,7 +103,6 @@ def test_bells_that_name_nothing_or_are_broken_hold_nobody_up(world: World) -> N
 
 
 @pytest.mark.case("K02")
-@pytest.mark.long
 def test_a_cluster_whose_workers_are_killed_again_and_again_goes_on(world: World) -> None:
     site = world.site()
     site.rule([note()])
