@@ -19,6 +19,7 @@ from django_q.tasks import async_task
 
 log = structlog.get_logger(__name__)
 PUMP = "automation.workers.pump"
+KNOWN_AT_MOST = 10_000  # tenants whose pool is remembered
 KNOWN_FOR = 2.0  # seconds for which a pool that had a live pump is believed to have one
 
 _stop: SharedFlag = multiprocessing.get_context("fork").Event()
@@ -132,5 +133,7 @@ def _pool_of(tenant_id: int) -> str | None:
         row = cursor.fetchone()
     if row is None:
         return None
+    if len(_pools_of) >= KNOWN_AT_MOST:
+        _pools_of.clear()
     _pools_of[tenant_id] = (row[0], time.monotonic())
     return str(row[0])

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
+import structlog
 from django.core.mail import EmailMessage
 
 from automation.catalog.action import Outcome
@@ -13,13 +14,14 @@ from automation.outbound.answers import OutboundError
 from automation.store.claims import Claimed, Settlement
 from automation.store.waves import Wave
 
+log = structlog.get_logger(__name__)
 TRIES = 20
 LONGEST_WAIT = 3600
 
 
 def prepare(claimed: Claimed, *, now: datetime, timeout: float) -> EffectCall | None:
     """The call that sends a notice; None when it was sent already, has nobody to go to, or is gone."""
-    notice = Notice.objects.filter(pk=claimed.subject_id or 0, sent_at=None).first()
+    notice = Notice.objects.filter(pk=claimed.subject_id or 0, tenant_id=claimed.tenant_id, sent_at=None).first()
     if notice is None or not notice.recipients:
         return None
     message: EmailMessage = compose(notice)
@@ -52,6 +54,7 @@ def settle(claimed: Claimed, outcome: Outcome, wave: Wave, *, now: datetime) -> 
         wave.sent.append(claimed.subject_id or 0)
         wave.settlements.append(gone)
     elif claimed.deliveries >= TRIES or outcome.state == "rejected":
+        log.error("alarm", what="notice not sent", notice_id=claimed.subject_id, error=outcome.error[:500])
         wave.settlements.append(gone)
     else:
         wait = min(2**claimed.deliveries, LONGEST_WAIT)

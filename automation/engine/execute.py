@@ -16,7 +16,7 @@ from automation.catalog.params import ConnectionRef, places
 from automation.conf import Conf
 from automation.core.errors import TemplateError
 from automation.core.keys import idempotency_key
-from automation.core.spec import Node, Retry
+from automation.core.spec import Retry
 from automation.core.states import TERMINAL_RUN, TERMINAL_STEP
 from automation.engine.effects import ConnectionValues, EffectCall, Finished, OutsideDoor, perform
 from automation.engine.prepare import PrepareDoor
@@ -286,8 +286,3 @@ def came_back(finished: Finished, step: StepInHand, wave: Wave) -> Outcome:
 
 def _connection_names(params: Any) -> Iterator[str]:
     return (place.value for place in places(params) if isinstance(place.marker, ConnectionRef))
-
-
-def is_outside(node: Node) -> bool:
-    """Whether a step goes out through a thread; all others are done by the pump itself."""
-    return node.kind == "action" and not node.local and not node.off

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
 from django.db import OperationalError, connection, transaction
@@ -14,6 +14,7 @@ from automation.engine import arming, taking
 from automation.engine.advance import Advance
 from automation.engine.capture import captured
 from automation.engine.execute import held_back
+from automation.engine.giving_way import in_a_moment, met_a_lock
 from automation.engine.local import RecordInHand, take
 from automation.engine.ports import Timers
 from automation.engine.progress import GONE, FollowUp, RunInHand, StepInHand
@@ -23,8 +24,6 @@ from automation.store.claims import Claimed, Settlement
 from automation.store.waves import Stale, StepIds, Wave
 
 log = structlog.get_logger(__name__)
-GIVE_WAY = 0.2
-LOCK_STATES = frozenset({"55P03", "40P01"})
 
 
 @dataclass(slots=True)
@@ -47,9 +46,9 @@ class LocalTurn:
         except Stale:
             log.warning("stale_settle", what="step", step_id=claimed.step_id)
         except OperationalError as error:
-            if getattr(error.__cause__, "sqlstate", "") not in LOCK_STATES:
+            if not met_a_lock(error):
                 raise
-            self.timers.put_back(claimed, due_at=self.timers.now() + timedelta(seconds=GIVE_WAY))
+            self.timers.put_back(claimed, due_at=in_a_moment(self.timers.now()))
 
     def _in_transaction(self, claimed: Claimed, *, careful: bool) -> None:
         with arming.left_to_caller(), transaction.atomic():

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
 from django.db import OperationalError, transaction
@@ -13,6 +13,7 @@ from automation import failpoints
 from automation.conf import Conf
 from automation.engine import arming, ruleset
 from automation.engine.advance import Advance
+from automation.engine.giving_way import in_a_moment, met_a_lock
 from automation.engine.match import Guard, Judged, judge
 from automation.engine.notices import event_set_aside_notice, rule_held_notice
 from automation.engine.ports import Timers
@@ -25,8 +26,6 @@ from automation.store.events import EventRow
 from automation.store.waves import NewDeadLetter, Stale, StepIds, Wave
 
 log = structlog.get_logger(__name__)
-LOCK_STATES = frozenset({"55P03", "40P01"})  # lock_not_available, deadlock_detected
-GIVE_WAY = 0.2  # seconds until a batch that met somebody's lock goes on
 EVENTS_A_STRIDE = 25
 
 
@@ -90,10 +89,10 @@ class MatchTurn:
         try:
             return self._tried(claimed, group, turn)
         except OperationalError as error:
-            if getattr(error.__cause__, "sqlstate", "") not in LOCK_STATES:
+            if not met_a_lock(error):
                 raise
             turn.more = True
-            turn.not_before = self.timers.now() + timedelta(seconds=GIVE_WAY)
+            turn.not_before = in_a_moment(self.timers.now())
             return False
 
     def _tried(self, claimed: Claimed, group: list[Judged], turn: "_Turn") -> bool:

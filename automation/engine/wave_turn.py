@@ -15,6 +15,7 @@ from automation.engine import delivery, taking
 from automation.engine.advance import Advance
 from automation.engine.effects import EffectCall, Finished
 from automation.engine.execute import LOST, Cancel, Drop, Ended, Execute, Intended, PutBack, came_back, held_back
+from automation.engine.giving_way import GIVE_WAY
 from automation.engine.ports import Timers
 from automation.engine.progress import GONE, FollowUp, RunInHand, StepInHand
 from automation.engine.stretch import write_step
@@ -23,7 +24,6 @@ from automation.store.runs import RunRow, StepRow
 from automation.store.waves import ClosedAttempt, RunChange, Stale, StepChange, StepIds, Wave
 
 log = structlog.get_logger(__name__)
-GIVE_WAY = 0.2  # seconds until a step that met somebody's lock is looked at again
 
 
 @dataclass(slots=True)

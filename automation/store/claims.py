@@ -111,16 +111,6 @@ def adopt(worker: uuid.UUID) -> list[Claimed]:
     return [Claimed(*row) for row in found]
 
 
-def hold(worker: uuid.UUID, timers: Sequence[tuple[int, int]]) -> set[int]:
-    """Which of these (timer id, lease_seq) are still this worker's; they stay so for the rest of the transaction."""
-    if not timers:
-        return set()
-    found = statements.rows(
-        "SELECT automation_hold(%s, %s::bigint[], %s::bigint[])", [worker, *statements.columns(timers)]
-    )
-    return {row[0] for row in found}
-
-
 def begin(worker: uuid.UUID, timers: Sequence[tuple[int, int]]) -> tuple[datetime, set[int]]:
     """The database's time, and which of these (timer id, lease_seq) are still this worker's until the commit."""
     now, held = statements.rows(

@@ -38,18 +38,6 @@ BEGIN
    WHERE x.id = p_lane;
 END $$;
 
-CREATE OR REPLACE FUNCTION automation_set_timer(
-  p_tenant bigint, p_kind varchar, p_due timestamptz, p_run bigint DEFAULT NULL, p_step bigint DEFAULT NULL,
-  p_subject bigint DEFAULT NULL) RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE v_id bigint; v_lane bigint := automation_lane_of(p_tenant);
-BEGIN
-  INSERT INTO automation_timer (lane_id, tenant_id, kind, due_at, run_id, step_id, subject_id)
-  VALUES (v_lane, p_tenant, p_kind, p_due, p_run, p_step, p_subject)
-  RETURNING id INTO v_id;
-  PERFORM automation_lane_due(v_lane, p_due);
-  RETURN v_id;
-END $$;
-
 -- After the business commit, in a transaction of its own: one match timer per tenant, pending or leased. An arming that meets
 -- a leased one leaves a mark that settle_match reads under the row lock. True: a new timer was made.
 CREATE OR REPLACE FUNCTION automation_arm_match(p_tenant bigint) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -67,21 +55,6 @@ BEGIN
   RETURNING (x.xmax = 0), x.lane_id INTO v_new, v_lane;
   IF v_new THEN PERFORM automation_lane_due(v_lane, t); END IF;
   RETURN COALESCE(v_new, false);
-END $$;
-
--- The pace of a resume or of a bulk retry: the given pending timers of a lane fall due one after the other, p_gap apart, from
--- now on, in their order. Answers how many.
-CREATE OR REPLACE FUNCTION automation_spread(p_lane bigint, p_timers bigint[], p_gap interval) RETURNS integer LANGUAGE plpgsql AS $$
-DECLARE n integer; t timestamptz := automation_now();
-BEGIN
-  WITH c AS (
-    SELECT x.id, x.due_at FROM automation_timer x
-     WHERE x.id = ANY (p_timers) AND x.lane_id = p_lane AND x.state = 'pending' ORDER BY x.id FOR NO KEY UPDATE),
-  o AS (SELECT c.id, row_number() OVER (ORDER BY c.due_at, c.id) - 1 AS k FROM c)
-  UPDATE automation_timer x SET due_at = t + o.k * p_gap FROM o WHERE x.id = o.id;
-  GET DIAGNOSTICS n = ROW_COUNT;
-  IF n > 0 THEN PERFORM automation_lane_due(p_lane, t); END IF;
-  RETURN n;
 END $$;
 
 ----------------------------------------------------------------------------------------------------------------- claim
