@@ -1,5 +1,6 @@
 """What django-q2 calls: the pump, which claims due timers and works them off until its budget ends."""
 
+import gc
 import os
 import random
 import socket
@@ -35,6 +36,9 @@ def pump() -> str:
     if len(queue.of_group(queue.live(queue.pool()), group)) >= queue.workers():
         return "complete"
     conf = load()
+    # What is loaded by now stays: the collector needn't look through it again and again.
+    gc.collect()
+    gc.freeze()
     ends_at = time.monotonic() + conf.pump_budget
     with every_tenant():
         while (ended := Pump(conf, queue.pool(), ends_at).run()) == "lost":

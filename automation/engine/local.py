@@ -17,6 +17,7 @@ from automation.core.causes import Cause
 from automation.core.facts import decode, encode, same
 from automation.engine import capture
 from automation.engine.changes import Reading
+from automation.engine.saving import update_read
 from automation.engine.sources import caused_by
 from tenants.context import acting_for
 from tenants.models import Group, Membership
@@ -183,9 +184,7 @@ class LocalDoor:
         for one in entry.model._meta.concrete_fields:
             if typed and getattr(one, "auto_now", False):
                 typed[one.attname] = self.now
-        if typed:
-            QuerySet(entry.model).filter(pk=self.record.id, tenant_id=self.tenant_id).update(**typed)
-        after = capture.read_records(entry, [self.record.id], lock=False)[self.record.id]
+        after = self._updated(typed) if typed else self._read()
         with caused_by(self.cause, actor=self.actor_name):
             capture.record_difference(
                 entry,
@@ -194,6 +193,18 @@ class LocalDoor:
             )
         self.record.values, self.original = dict(after), dict(after)
         self.changes, self.noted = {}, False
+
+    def _read(self) -> dict[str, Any]:
+        return capture.read_records(self.record.entry, [self.record.id], lock=False)[self.record.id]
+
+    def _updated(self, typed: Mapping[str, Any]) -> dict[str, Any]:
+        """Writes the columns and answers all values as the database has them now, in one statement."""
+        model = self.record.entry.model
+        values = [(model._meta.get_field(name), None, value) for name, value in typed.items()]
+        found = update_read(self.record.entry, QuerySet(model).filter(pk=self.record.id), values)
+        if found is None:
+            raise Refused("The record is gone.", "record_gone")
+        return found[2].values
 
     def _column(self, path: str) -> Any:
         value = decode(self.changes[path], self.record.entry.fields[path].type)

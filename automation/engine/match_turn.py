@@ -56,6 +56,7 @@ class MatchTurn:
             return
         full = len(batch) >= self.conf.match_batch or len(judged) < len(batch)
         turn = _Turn(Guard(tenant, self.conf), more=full or claimed.lost > 0)
+        turn.guard.foresee(judged)
         ends_at = math.inf  # the first group has its turn however long judging took: the next turn would be no shorter
         for group in groups([one for one in judged if one.chosen]):
             if stopping() or time.monotonic() > ends_at:

@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 import structlog
 
 from automation.catalog import registry
-from automation.catalog.action import Action, ActionParams
-from automation.catalog.params import load
+from automation.catalog.action import Action, ActionParams, Template
+from automation.catalog.params import load, places
 from automation.core.conditions import Verdict, compile_condition
 from automation.core.errors import DefinitionError
 from automation.core.spec import Condition, Group, Leaf, Node, RuleSpec, TriggerSpec
@@ -55,6 +55,7 @@ class Compiled:
     trigger: TriggerSpec | None = None  # known for a broken version too, as far as its trigger can be read
     broken: str = ""
     _params: dict[int, ActionParams] = field(default_factory=dict)
+    _constants: dict[int, dict[str, Any] | None] = field(default_factory=dict)
     _arms: dict[int, Judge] = field(default_factory=dict)
 
     def action(self, node: Node) -> Action | None:
@@ -67,6 +68,15 @@ class Compiled:
         if found is None:
             found = self._params[node.index] = load(action.Params, node.params)
         return found
+
+    def constant(self, node: Node, action: Action) -> Mapping[str, Any] | None:
+        """The node's parameters as traces show them, where no template is in them: the same for every run."""
+        if node.index not in self._constants:
+            params = self.params(node, action)
+            templates = (place for place in places(params) if isinstance(place.marker, Template))
+            plain = not any("{" in place.value for place in templates)
+            self._constants[node.index] = params.model_dump(mode="json") if plain else None
+        return self._constants[node.index]
 
     def arm(self, condition: Condition) -> Judge:
         """The compiled condition of an arm of a branch."""

@@ -156,8 +156,12 @@ def _perform(run: RunInHand, step: StepInHand, door: LocalDoor | None, *, carefu
 def _outcome_of(run: RunInHand, step: StepInHand, action: Action, door: LocalDoor, *, careful: bool) -> Outcome:
     """The outcome of an action, whatever it raises; one of `UNDOING` is an outcome on the careful try only."""
     try:
-        params = in_time(door.record, partial(fill, run, step.node, action))
-        step.input = params.model_dump(mode="json")
+        constant = run.rule.constant(step.node, action)
+        if constant is not None:
+            params, step.input = run.rule.params(step.node, action), dict(constant)
+        else:
+            params = in_time(door.record, partial(fill, run, step.node, action))
+            step.input = params.model_dump(mode="json")
         act = partial(action.perform, params, door)
         return in_savepoint(door, act) if careful else act()
     except Exception as error:

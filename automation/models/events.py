@@ -4,12 +4,14 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from automation.models.hot import unchecked_tenant
 from tenants.models import TenantOwned
 
 
 class Event(TenantOwned):
     """A fact, written in the transaction of the change itself. Unmatched events are the outbox."""
 
+    tenant = unchecked_tenant()
     kind = models.CharField(max_length=40)  # the trigger kind it can start: record_changed, custom_event, manual
     change = models.CharField(max_length=8, default="", blank=True)  # created, updated, deleted; empty otherwise
     name = models.CharField(max_length=120, default="", blank=True)  # of a custom event; the rule's id of a manual one

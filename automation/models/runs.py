@@ -7,6 +7,7 @@ from django.db.models.functions import Now
 
 from automation.core.states import ATTEMPT_OUTCOMES, EFFECT_STATES, LIVE_RUN, RUN_STATES, STEP_STATES
 from automation.models.events import Event
+from automation.models.hot import unchecked_tenant
 from automation.models.rules import Rule, RuleVersion
 from tenants.models import TenantOwned
 
@@ -14,6 +15,7 @@ from tenants.models import TenantOwned
 class Run(TenantOwned):
     """One execution of one version of a rule for one event; a suppressed one says why nothing was done."""
 
+    tenant = unchecked_tenant()
     rule = models.ForeignKey(Rule, on_delete=models.PROTECT, related_name="+", db_index=False)
     rule_version = models.ForeignKey(RuleVersion, on_delete=models.PROTECT, related_name="+", db_index=False)
     event = models.ForeignKey(Event, on_delete=models.PROTECT, related_name="runs", db_index=False)
@@ -58,6 +60,7 @@ class Run(TenantOwned):
 class StepExecution(TenantOwned):
     """The execution of one step of a run: its inputs, its outcome, and how sure we are of its effect."""
 
+    tenant = unchecked_tenant()
     run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="steps", db_index=False)
     path = models.CharField(max_length=200)
     epoch = models.SmallIntegerField(default=0, db_default=0)
@@ -108,6 +111,7 @@ class StepExecution(TenantOwned):
 class Attempt(TenantOwned):
     """One try of a step: written open with the intent, closed once, never changed after."""
 
+    tenant = unchecked_tenant()
     step = models.ForeignKey(StepExecution, on_delete=models.PROTECT, related_name="tries", db_index=False)
     number = models.IntegerField()
     worker_id = models.UUIDField(null=True)

@@ -72,7 +72,8 @@ def beat(worker: uuid.UUID, *, lease: float) -> bool:
 def limit_waits(*, idle: float) -> None:
     """No lock is waited for longer than 2 s, and a transaction that was left open ends after `idle` seconds."""
     statements.value(
-        "SELECT set_config('lock_timeout', '2s', false), set_config('idle_in_transaction_session_timeout', %s, false)",
+        "SELECT set_config('lock_timeout', '2s', false), set_config('idle_in_transaction_session_timeout', %s, false),"
+        " set_config('jit', 'off', false)",
         [f"{int(idle * 1000)}ms"],
     )
 

@@ -66,14 +66,17 @@ SELECT r.rule_id, r.model, r.record, r.id FROM automation_run r
 # Runs of a record get their ids in the order of time, but for the length of a transaction: behind one that is twice as
 # old as is asked for, none is young enough, and the rest of a long history isn't read. (+ 0: not by the rule's index.)
 LATELY = """
-WITH q AS (SELECT %s::bigint AS tenant_id, %s::varchar AS model, %s::bigint AS record, %s::bigint AS rule_id,
-                  make_interval(mins => %s) AS span, automation_now() AS t)
-SELECT count(*) FROM q JOIN automation_run r ON r.tenant_id = q.tenant_id AND r.model = q.model AND r.record = q.record
-  JOIN automation_event e ON e.id = r.event_id
- WHERE r.rule_id + 0 = q.rule_id AND r.state <> 'suppressed' AND r.created_at > q.t - q.span
-   AND e.source NOT IN ('person', 'import')
-   AND r.id > COALESCE((SELECT o.id FROM automation_run o WHERE o.tenant_id = q.tenant_id AND o.model = q.model
-                           AND o.record = q.record AND o.created_at < q.t - 2 * q.span ORDER BY o.id DESC LIMIT 1), 0)
+WITH q AS (SELECT u.*, %s::bigint AS tenant_id, make_interval(mins => %s) AS span, automation_now() AS t
+             FROM unnest(%s::bigint[], %s::varchar[], %s::bigint[]) AS u (rule_id, model, record))
+SELECT q.rule_id, q.model, q.record, (
+  SELECT count(*) FROM automation_run r JOIN automation_event e ON e.id = r.event_id
+   WHERE r.tenant_id = q.tenant_id AND r.model = q.model AND r.record = q.record
+     AND r.rule_id + 0 = q.rule_id AND r.state <> 'suppressed' AND r.created_at > q.t - q.span
+     AND e.source NOT IN ('person', 'import')
+     AND r.id > COALESCE((SELECT o.id FROM automation_run o WHERE o.tenant_id = q.tenant_id AND o.model = q.model
+                             AND o.record = q.record AND o.created_at < q.t - 2 * q.span
+                           ORDER BY o.id DESC LIMIT 1), 0))
+  FROM q
 """
 SPENT = """
 SELECT count(*) FROM (SELECT 1 FROM automation_run
@@ -164,9 +167,10 @@ def waiting(tenant_id: int, pairs: Sequence[tuple[int, str, int]]) -> dict[tuple
     return found
 
 
-def lately(tenant_id: int, *, rule_id: int, model: str, record: int, minutes: int) -> int:
-    """How often the rule ran on the record of late, for events that neither a person nor an import made."""
-    return int(statements.value(LATELY, [tenant_id, model, record, rule_id, minutes]))
+def lately(tenant_id: int, asked: Sequence[tuple[int, str, int]], *, minutes: int) -> dict[tuple[int, str, int], int]:
+    """How often each (rule id, model, record) ran of late, for events that neither a person nor an import made."""
+    found = statements.rows(LATELY, [tenant_id, minutes, *statements.columns(asked)]) if asked else []
+    return {(row[0], row[1], row[2]): row[3] for row in found}
 
 
 def spent(root_event_id: int, limit: int) -> int:

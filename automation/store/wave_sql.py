@@ -62,6 +62,40 @@ SELECT (SELECT count(*) FROM steps), (SELECT count(*) FROM closed), (SELECT coun
        (SELECT count(*) FROM new_runs)
 """
 
+START = """
+WITH new_runs AS (
+  INSERT INTO automation_run (id, tenant_id, rule_id, rule_version_id, event_id, origin, state, reason, model, record,
+                              root_event_id, depth, started_at, ended_at, deadline_at)
+  SELECT u.id, u.tenant_id, u.rule_id, u.version_id, u.event_id, 'event', u.state, u.reason, u.model, u.record,
+         u.root_event_id, u.depth, CASE WHEN u.state NOT IN ('pending', 'suppressed') THEN clock_timestamp() END,
+         CASE WHEN u.ended THEN clock_timestamp() END, automation_now() + interval '400 days'
+    FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::varchar[], %s::varchar[],
+                %s::varchar[], %s::bigint[], %s::bigint[], %s::int[], %s::bool[])
+         AS u (id, tenant_id, rule_id, version_id, event_id, state, reason, model, record, root_event_id, depth, ended)
+  ON CONFLICT (event_id, rule_id) WHERE origin = 'event' AND forked_from_run_id IS NULL DO NOTHING RETURNING 1),
+new_steps AS (
+  INSERT INTO automation_stepexecution (id, tenant_id, run_id, path, kind, action, state, reason, attempts,
+                                        effect_state, idempotency_key, input, output, error, started_at, ended_at)
+  SELECT u.id, u.tenant_id, u.run_id, u.path, u.kind, u.action, u.state, u.reason, u.attempts, u.effect_state, u.key,
+         u.input::jsonb, u.output::jsonb, u.error, CASE WHEN u.started THEN clock_timestamp() END,
+         CASE WHEN u.ended THEN clock_timestamp() END
+    FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::varchar[], %s::varchar[], %s::varchar[], %s::varchar[],
+                %s::varchar[], %s::int[], %s::varchar[], %s::varchar[], %s::text[], %s::text[], %s::text[],
+                %s::bool[], %s::bool[])
+         AS u (id, tenant_id, run_id, path, kind, action, state, reason, attempts, effect_state, key, input, output,
+               error, started, ended)),
+new_attempts AS (
+  INSERT INTO automation_attempt (tenant_id, step_id, number, worker_id, lease_seq, started_at, finished_at, outcome,
+                                  request, answer)
+  SELECT u.tenant_id, u.step_id, u.number, u.worker_id, u.lease_seq, clock_timestamp(),
+         CASE WHEN u.outcome <> '' THEN clock_timestamp() END, u.outcome, u.request, u.answer
+    FROM unnest(%s::bigint[], %s::bigint[], %s::int[], %s::uuid[], %s::bigint[], %s::varchar[], %s::text[], %s::text[])
+         AS u (tenant_id, step_id, number, worker_id, lease_seq, outcome, request, answer)),
+matched AS (
+  UPDATE automation_event SET matched_at = clock_timestamp() WHERE id = ANY(%s::bigint[]) AND matched_at IS NULL)
+SELECT (SELECT count(*) FROM new_runs)
+"""
+
 INSERT_DEAD_LETTERS = """
 INSERT INTO automation_deadletter (tenant_id, run_id, step_id, event_id, reason, error, snapshot)
 SELECT u.tenant_id, u.run_id, u.step_id, u.event_id, u.reason, u.error, u.snapshot::jsonb
@@ -79,3 +113,7 @@ RETURNING n.id, (n.xmax = 0)
 STEP_IDS = """
 SELECT nextval(pg_get_serial_sequence('automation_stepexecution', 'id')) FROM generate_series(1, %s::int)
 """
+
+# Without the indentation they are short enough for the driver to remember how it was parsed (4 kB at most).
+START = " ".join(START.split())
+WRITE = " ".join(WRITE.split()).replace(", ", ",")

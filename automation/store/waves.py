@@ -170,19 +170,24 @@ class Wave:
         runs = [(*change, change.state in TERMINAL_RUN) for change in self.runs]
         new_runs = [(*run, run.state in TERMINAL_RUN) for run in self.new_runs]
         new_steps = [(*s[:11], dumps(s.input), dumps(s.output), s.error, s.started, s.ended) for s in self.new_steps]
-        done = statements.rows(
-            wave_sql.WRITE,
-            [
+        inserted = [
+            *statements.columns(new_runs, 12),
+            *statements.columns(new_steps, 16),
+            *statements.columns(self.attempts, 8),
+            list(self.matched),
+        ]
+        if not (steps or self.closed or runs):
+            done = statements.rows(wave_sql.START, inserted)[0]
+            asked: tuple[int, ...] = (len(self.new_runs),)
+        else:
+            changed = [
                 *statements.columns(steps, 15),
                 *statements.columns(self.closed, 4),
                 *statements.columns(runs, 5),
-                *statements.columns(new_runs, 12),
-                *statements.columns(new_steps, 16),
-                *statements.columns(self.attempts, 8),
-                list(self.matched),
-            ],
-        )[0]
-        if done != (len(self.steps), len(self.closed), len(self.runs), len(self.new_runs)):
+            ]
+            done = statements.rows(wave_sql.WRITE, [*changed, *inserted])[0]
+            asked = (len(self.steps), len(self.closed), len(self.runs), len(self.new_runs))
+        if done != asked:
             raise Stale
 
 
