@@ -70,7 +70,8 @@ def measure(place: Place) -> Measured:
         f"ratio_{FEW}_rules": few / plain,
         f"ratio_{many}_rules": lots / plain,
     }
-    bars = [Bar(f"watched ÷ plain, {many} rules", lots / plain, FIRST, GOAL)]
+    # The dearer of the two counts: a bar that only one number of rules reaches isn't reached.
+    bars = [Bar("watched ÷ plain", max(few, lots) / plain, FIRST, GOAL)]
     return Measured(figures, bars=[*bars, Bar(f"{many} rules ÷ {FEW}", lots / few, FLAT, 1.05)])
 
 
