@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from automation.core.errors import DefinitionError
+from automation.core.facts import clean
 from automation.engine.operate import Refused
 from tenants.context import acting_for
 from tenants.validators import row_number
@@ -64,6 +65,24 @@ class NumberFilter(SimpleListFilter):
 def by_number(parameter: str, title: Any) -> type[NumberFilter]:
     """A filter by a number, such as a tenant's or a run's."""
     return type("ByNumber", (NumberFilter,), {"parameter_name": parameter, "title": title})
+
+
+class TextFilter(NumberFilter):
+    """A filter by the exact text of a column, such as the batch of an import."""
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """The rows with that text."""
+        value = self.value()
+        return queryset.filter(**{str(self.parameter_name): clean(value)}) if value else queryset
+
+    def choices(self, changelist: Any) -> Any:
+        """What the field needs, and that it takes more than digits."""
+        yield from ({**choice, "is_text": True} for choice in super().choices(changelist))
+
+
+def by_text(parameter: str, title: Any) -> type[TextFilter]:
+    """A filter by an exact text."""
+    return type("ByText", (TextFilter,), {"parameter_name": parameter, "title": title})
 
 
 def by_word(field: str, title: Any, words: Sequence[str]) -> type[SimpleListFilter]:

@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from automation.admin.base import BY_TENANT, ReadOnlyAdmin, by_number, by_word, pretty, rows_link
+from automation.admin.base import BY_TENANT, ReadOnlyAdmin, by_number, by_text, by_word, pretty, rows_link
 from automation.models import Event, Run
 
 
@@ -23,6 +23,7 @@ class EventAdmin(ReadOnlyAdmin):
         "record",
         "actor",
         "source",
+        "batch",
         "depth",
         "created_at",
         "is_matched",
@@ -30,6 +31,7 @@ class EventAdmin(ReadOnlyAdmin):
     list_filter = (
         BY_TENANT,
         by_word("source", _("source"), ["person", "api", "import", "automation", "schedule"]),
+        by_text("batch", _("batch of an import")),
         by_number("cause_run_id", _("run that wrote it (number)")),
     )
     list_select_related = ("tenant",)

@@ -7,7 +7,7 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from automation.admin.base import BY_TENANT, ReadOnlyAdmin, act, by_number, by_word, rows_link
+from automation.admin.base import BY_TENANT, ReadOnlyAdmin, act, by_number, by_text, by_word, rows_link
 from automation.core.states import ATTEMPT_OUTCOMES, RUN_STATES, STEP_STATES
 from automation.engine.operate import runs
 from automation.engine.trace import trace
@@ -26,6 +26,7 @@ class RunAdmin(ReadOnlyAdmin):
         by_word("state", _("state"), RUN_STATES),
         by_number("rule__id__exact", _("rule (number)")),
         by_number("event__id__exact", _("event (number)")),
+        by_text("event__batch", _("batch of an import")),
     )
     list_select_related = ("tenant", "rule")
     readonly_fields = ("explained", "rows")

@@ -10,7 +10,10 @@ from automation.core.values import DECODERS, NotThisType, clean, number
 __all__ = ["FIELD_TYPES", "Facts", "NotThisType", "clean", "cut_text", "decode", "encode", "number", "read", "same"]
 
 Facts = Mapping[str, Any]
-"""{"change", "before": {field: raw}, "after", "snapshot": {path: raw}, "data": {name: raw}, "cut": [path], "source"}"""
+"""{"change", "before": {field: raw}, "after", "snapshot": {path: raw}, "data": {name: raw}, "cut": [path], "source"}
+
+"quiet": true beside them where an import said that no rule runs for it.
+"""
 
 FIELD_TYPES = ("text", "choice", "number", "boolean", "date", "datetime", "tags", "reference", "references", "any")
 EVENT_PREFIX = "event."

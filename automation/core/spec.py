@@ -9,6 +9,7 @@ from automation.core.calendars import Span
 GroupMode = Literal["all", "any", "none"]
 NodeKind = Literal["action", "branch", "delay", "stop"]
 Again = Literal["both", "keep", "restart"]
+Imports = Literal["run", "skip", "once"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,10 @@ class TriggerSpec:
 
 @dataclass(frozen=True, slots=True)
 class RuleSpec:
-    """A whole rule: its trigger, when it applies, and its nodes; `reads` are all field paths it looks at."""
+    """A whole rule: its trigger, when it applies, and its nodes; `reads` are all field paths it looks at.
+
+    `imports`: it runs for each imported record, skips them, or runs once for each batch.
+    """
 
     trigger: TriggerSpec
     condition: Condition | None
@@ -109,3 +113,4 @@ class RuleSpec:
     nodes: tuple[Node, ...]
     first: int | None
     reads: frozenset[str]
+    imports: Imports = "run"

@@ -44,6 +44,7 @@ def compile_definition(
         nodes=nodes,
         first=0 if nodes else None,
         reads=frozenset(scope.reads),
+        imports=definition.imports,
     )
 
 

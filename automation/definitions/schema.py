@@ -208,7 +208,7 @@ class Definition(Part):
     condition: ConditionPart | None
     steps: list[AnyStep]
     again: Literal["both", "keep", "restart"] | None = None
-    imports: Literal["run"] = "run"
+    imports: Literal["run", "skip", "once"] = "run"
     on_failure: Literal["keep"] = "keep"
 
     def to_json(self) -> dict[str, Any]:

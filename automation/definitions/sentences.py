@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from automation.catalog.automatable import Automatable
 from automation.catalog.params import load
 from automation.core.calendars import Span
+from automation.core.spec import Imports
 from automation.definitions.phrases import NameOf, condition_words, duration_words
 from automation.definitions.schema import (
     ActionStep,
@@ -43,8 +44,10 @@ def sentence(definition: Mapping[str, Any] | Definition, catalog: Catalog, *, na
         "steps": _steps_words(rule.steps, _automatable(rule.trigger, catalog), catalog, name_of),
     }
     if rule.condition is None:
-        return _("%(trigger)s: %(steps)s") % places
-    return _("%(trigger)s and %(condition)s: %(steps)s") % places
+        words = _("%(trigger)s: %(steps)s") % places
+    else:
+        words = _("%(trigger)s and %(condition)s: %(steps)s") % places
+    return _about_imports(rule.imports) % {"rule": words}
 
 
 def trigger_sentence(part: TriggerPart, catalog: Catalog) -> str:
@@ -71,6 +74,12 @@ def step_sentence(
     """What one step does, with the steps in it."""
     words = _step_words(step, automatable, catalog, name_of)
     return _("(switched off: %(step)s)") % {"step": words} if step.off else words
+
+
+def _about_imports(imports: Imports) -> str:
+    if imports == "skip":
+        return _("%(rule)s (not for imported records)")
+    return _("%(rule)s (once for each import)") if imports == "once" else "%(rule)s"
 
 
 def _step_words(step: AnyStep, automatable: Automatable | None, catalog: Catalog, name_of: NameOf) -> str:

@@ -176,7 +176,12 @@ def _insert(entry: Automatable, changes: Sequence[Change], origin: Origin) -> di
     ]
     told += [cause.parent_event_id, cause.rule_id, cause.run_id, cause.step_id, cause.depth, json.dumps(cause.path)]
     rows = [
-        (change.tenant_id, change.change, change.record, json.dumps(facts_of(change, origin.source)))
+        (
+            change.tenant_id,
+            change.change,
+            change.record,
+            json.dumps(facts_of(change, origin.source, quiet=origin.quiet)),
+        )
         for change in changes
     ]
     if len(rows) == 1:
@@ -205,7 +210,7 @@ def _merge(
         if merged is None:
             gone.append(event_id)
         else:
-            left.append((event_id, merged.change, json.dumps(facts_of(merged, origin.source))))
+            left.append((event_id, merged.change, json.dumps(facts_of(merged, origin.source, quiet=origin.quiet))))
     if left:
         statements.count(_REPLACE, statements.columns(left))
     if gone:

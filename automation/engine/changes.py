@@ -81,9 +81,9 @@ def merge(entry: Automatable, first: Change, then: Change) -> Change | None:
     return Change(then.record, then.tenant_id, "updated", was, now, then.snapshot, cut)
 
 
-def facts_of(change: Change, source: str) -> dict[str, Any]:
+def facts_of(change: Change, source: str, *, quiet: bool = False) -> dict[str, Any]:
     """The facts of the event that a change becomes, as core.facts describes them."""
-    return {
+    facts = {
         "change": change.change,
         "before": change.before,
         "after": change.after,
@@ -92,6 +92,7 @@ def facts_of(change: Change, source: str) -> dict[str, Any]:
         "cut": sorted(change.cut),
         "source": source,
     }
+    return facts | {"quiet": True} if quiet else facts
 
 
 def from_facts(record: int, tenant_id: int, facts: Mapping[str, Any]) -> Change:

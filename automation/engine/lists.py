@@ -92,7 +92,10 @@ def runs(
     until: datetime | None = None,
     batch: str = "",
 ) -> QuerySet[Run]:
-    """The current tenant's runs that fit, unordered and uncut: the caller pages them by id. Empty filters fit all."""
+    """The current tenant's runs that fit, unordered and uncut: the caller pages them by id. Empty filters fit all.
+
+    Those of a `batch` are the runs that the import started; what was replayed of them is found by its rule or record.
+    """
     given: dict[str, Any] = {
         "rule_id": rule_id,
         "state__in": states or None,
@@ -101,8 +104,11 @@ def runs(
         "record": record,
         "created_at__gte": since,
         "created_at__lt": until,
-        "event__batch": batch or None,
     }
+    if batch:
+        # So that they are found by the events of the batch, and not looked for among all runs.
+        given |= {"event__batch": batch, "event__tenant_id": current_tenant(), "origin": "event"}
+        given |= {"forked_from_run__isnull": True}
     wanted = {name: value for name, value in given.items() if value is not None}
     return Run.objects.filter(**wanted).select_related("rule", "rule_version", "event")
 

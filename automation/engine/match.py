@@ -12,6 +12,7 @@ from automation.core.conditions import Verdict
 from automation.core.moments import Moment
 from automation.core.states import Reason
 from automation.engine.ruleset import Compiled, TenantRules
+from automation.engine.served import ServedBatches
 from automation.store import runs as store
 from automation.store.events import EventRow
 
@@ -26,7 +27,8 @@ UNCOUNTED_SOURCES = frozenset({"person", "import"})
 class Chosen:
     """A rule that matched an event: it starts, waits (`held`), or is suppressed for a reason.
 
-    `judged` is false where its condition couldn't be judged: then it is suppressed, whatever else holds.
+    `judged` is false where no more is asked: its condition couldn't be judged, or the rule leaves the import out. Then
+    it is suppressed, whatever else holds.
     """
 
     rule: Compiled
@@ -59,16 +61,23 @@ def judge(tenant: TenantRules, events: Iterable[EventRow], *, seconds: float = m
 
 def _judge(tenant: TenantRules, event: EventRow) -> Judged:
     judged = Judged(event=event, chosen=[])
+    if event.facts.get("quiet"):
+        return judged
     moment = Moment(now=event.created_at, zone=tenant.zone)
     for rule in candidates(tenant, event):
         if not listens(rule, event):
             continue
         verdict = _verdict(rule, event, moment)
         if verdict.value == "true":
-            judged.chosen.append(Chosen(rule))
+            judged.chosen.append(_matched(rule, event))
         elif verdict.value == "unknown":
             judged.chosen.append(Chosen(rule, reason=_reason_of(verdict), judged=False))
     return judged
+
+
+def _matched(rule: Compiled, event: EventRow) -> Chosen:
+    left_out = event.source == "import" and rule.spec is not None and rule.spec.imports == "skip"
+    return Chosen(rule, reason=Reason.IMPORT_SKIPPED.value, judged=False) if left_out else Chosen(rule)
 
 
 def _verdict(rule: Compiled, event: EventRow, moment: Moment) -> Verdict:
@@ -112,6 +121,7 @@ class Guard:
     _rates: Counter[tuple[int, str]] = field(default_factory=Counter)
     _budgets: Counter[int] = field(default_factory=Counter)
     _asked: set[object] = field(default_factory=set)
+    _served: ServedBatches = field(default_factory=ServedBatches)
 
     def weigh(self, judged: Judged) -> list[Compiled]:
         """Writes into each chosen rule why it must not start, waits, or what it replaces; answers rules to be held."""
@@ -133,6 +143,7 @@ class Guard:
             _rates=Counter(self._rates),
             _budgets=Counter(self._budgets),
             _asked=set(self._asked),
+            _served=self._served.mark(),
         )
 
     def count(self, judged: Judged, held: list[Compiled]) -> None:
@@ -141,11 +152,18 @@ class Guard:
         for chosen in judged.chosen:
             if not chosen.reason:
                 self._count(chosen.rule, judged.event)
+                self._served.serve(chosen.rule, judged.event)
+
+    def write(self) -> None:
+        """Claims the batches of imports that rules have just run for, once and for all, in the caller's transaction."""
+        self._served.claim(self.tenant.tenant_id)
 
     def _is_held(self, rule: Compiled) -> bool:
         return rule.rule_id in self.tenant.paused_rules or rule.rule_id in self.held_now
 
     def _reason(self, rule: Compiled, event: EventRow) -> str:
+        if self._served.knows(rule, event):
+            return Reason.IMPORT_SKIPPED.value
         if self.conf.loop_guard:
             looped = may_continue(event.cause, rule.rule_id, event.record_key, max_depth=self.tenant.max_depth)
             if looped:
@@ -162,8 +180,16 @@ class Guard:
             self._ask([(rule.rule_id, event.model, event.record)])
         return self._rates[key] >= RATE_LIMIT
 
-    def foresee(self, judged: Iterable[Judged]) -> None:
-        """Asks at once how often the rules of a batch ran of late on its records, where the guard will want to know."""
+    def foresee(self, judged: Sequence[Judged]) -> None:
+        """Asks at once what the guard will want to know of a batch of events.
+
+        How often its rules ran of late on its records, and which of them have run already for a batch of an import.
+        """
+        self._served.ask(self.tenant.tenant_id, ((one.rule, judge.event) for judge in judged for one in judge.chosen))
+        for one in judged:
+            for chosen in one.chosen:
+                if chosen.judged and self._served.knows(chosen.rule, one.event):
+                    chosen.reason, chosen.judged = Reason.IMPORT_SKIPPED.value, False
         if not self.conf.loop_guard:
             return
         wanted = {

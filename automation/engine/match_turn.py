@@ -129,6 +129,7 @@ class MatchTurn:
                 steps += starting.start(one, wave)
                 opened = self._hold(one.event, held, wave, now=begun.now) or opened
                 guard.count(one, held)
+            guard.write()
             wave.write()
             failpoints.hit("match.before_commit")
             self.timers.write(wave.timers)

@@ -13,19 +13,24 @@ BATCH_LENGTH = 80
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where an event comes from: `source` is person, api, import, automation or schedule."""
+    """Where an event comes from: `source` is person, api, import, automation or schedule.
+
+    `quiet`: an import that no rule runs for.
+    """
 
     source: str
     actor: str
     actor_id: int | None
     batch: str
     cause: Cause
+    quiet: bool = False
 
     @property
     def merges_with(self) -> tuple[object, ...]:
         """What two changes must share to be one event: who, by which door, and the run, whichever of its steps."""
         cause = self.cause
-        return self.source, self.actor, self.actor_id, self.batch, cause.parent_event_id, cause.rule_id, cause.run_id
+        by = self.source, self.actor, self.actor_id, self.batch, self.quiet
+        return *by, cause.parent_event_id, cause.rule_id, cause.run_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,7 @@ class _Told:
     batch: str = ""
     cause: Cause = ROOT
     actor: str | None = None
+    quiet: bool = False
 
 
 _told: ContextVar[_Told | None] = ContextVar("automation_source", default=None)
@@ -48,7 +54,7 @@ def current_origin() -> Origin:
         told = _Told("person" if actor.kind == "person" else "api")
     if told.actor is not None:
         return Origin(told.source, told.actor, None, told.batch, told.cause)
-    return Origin(told.source, actor.name, actor.id, told.batch, told.cause)
+    return Origin(told.source, actor.name, actor.id, told.batch, told.cause, told.quiet)
 
 
 @contextmanager
@@ -61,11 +67,14 @@ def _telling(told: _Told) -> Iterator[None]:
 
 
 @contextmanager
-def importing(batch: str) -> Iterator[None]:
-    """Changes inside belong to an import, named by its batch (1 to 80 characters; ValueError for another length)."""
+def importing(batch: str, *, rules: bool = True) -> Iterator[None]:
+    """Changes inside belong to an import, named by its batch (1 to 80 characters; ValueError for another length).
+
+    Without `rules` no rule runs for them, whatever the rules say; their events are kept and say so.
+    """
     if not 0 < len(batch) <= BATCH_LENGTH:
         raise ValueError(f"The name of a batch has 1 to {BATCH_LENGTH} characters, not {len(batch)}.")
-    with _telling(_Told("import", batch=batch)):
+    with _telling(_Told("import", batch=batch, quiet=not rules)):
         yield
 
 

@@ -99,7 +99,8 @@ def groups(judged: list[Judged]) -> Iterator[list[Judged]]:
 def _plain(judged: Judged) -> bool:
     """Whether an event's runs depend on no other run and touch no record before their first wait."""
     return all(
-        chosen.rule.spec is not None and chosen.rule.spec.again == "both" and not _touches(chosen)
+        bool(chosen.reason)
+        or (chosen.rule.spec is not None and chosen.rule.spec.again == "both" and not _touches(chosen))
         for chosen in judged.chosen
     )
 

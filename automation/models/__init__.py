@@ -2,6 +2,7 @@
 
 from automation.models.connections import Connection
 from automation.models.events import Event
+from automation.models.imports import ServedBatch
 from automation.models.lanes import Lane, Limits, Sweep, Timer, Worker
 from automation.models.notices import Notice
 from automation.models.pauses import Pause
@@ -21,6 +22,7 @@ __all__ = [
     "RuleDraft",
     "RuleVersion",
     "Run",
+    "ServedBatch",
     "StepExecution",
     "Sweep",
     "Timer",

@@ -46,6 +46,7 @@ class Event(TenantOwned):
         indexes = [
             models.Index(fields=["tenant", "id"], name="automation_event_outbox", condition=Q(matched_at__isnull=True)),
             models.Index(fields=["tenant", "model", "record", "id"], name="automation_event_record"),
+            models.Index(fields=["batch", "tenant", "id"], name="automation_event_batch", condition=~Q(batch="")),
             models.Index(
                 fields=["cause_run_id"], name="automation_event_cause", condition=Q(cause_run_id__isnull=False)
             ),

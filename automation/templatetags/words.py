@@ -152,7 +152,7 @@ REASON_WORDS: dict[str, StrPromise] = {
     Reason.EXPIRED: _("It outlived its longest life"),
     Reason.TENANT_BUSY: _("Too much work waits already"),
     Reason.ENDPOINT_DOWN: _("The other system does not answer"),
-    Reason.IMPORT_SKIPPED: _("The rule leaves out imported records"),
+    Reason.IMPORT_SKIPPED: _("The rule leaves imported records out, or had its run for this import"),
     Reason.OWNER_GONE: _("The rule's owner has left"),
     Reason.NO_ASSIGNEE: _("Nobody was there to assign to"),
     Reason.OPTED_OUT: _("The recipient does not want such mail"),

@@ -102,6 +102,20 @@ def test_a_list_is_narrowed_by_tenant_state_and_number(staff: Client, acme: Plac
     assert found(f"rule__id__exact={theirs.rule_id}") == {theirs.pk}
 
 
+def test_events_and_runs_are_found_by_the_batch_of_their_import(staff: Client, acme: Place) -> None:
+    with acting_for(acme.tenant.pk):
+        event = make_event(acme.tenant, batch="Leads & more")
+        run = make_run(Rule.objects.get(), event=event)
+
+    def found(name: str, batch: dict[str, str]) -> set[int]:
+        return {row.pk for row in staff.get(f"/admin/automation/{name}/", batch).context["cl"].result_list}
+
+    assert found("event", {"batch": "Leads & more"}) == {event.pk}
+    assert found("run", {"event__batch": "Leads & more"}) == {run.pk}
+    assert found("run", {"event__batch": "Leads"}) == set()
+    assert found("event", {"batch": "\x00Leads"}) == set()
+
+
 def test_counting_stops_at_a_thousand(staff: Client, acme: Place) -> None:
     with acting_for(acme.tenant.pk):
         event = make_event(acme.tenant)

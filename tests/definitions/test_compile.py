@@ -295,7 +295,6 @@ def test_times_out_of_bounds_are_refused(step: dict[str, Any], pointer: str) -> 
     ("more", "pointer", "word"),
     [
         ({"limit": {"runs": 1, "per": "PT3H"}}, "/limit", "limit"),
-        ({"imports": "once"}, "/imports", "imports"),
         ({"expires": "P30D"}, "/expires", "expires"),
         ({"on_failure": "undo"}, "/on_failure", "on_failure"),
         ({"trigger": {"kind": "schedule", "params": {"cron": "0 9 * * *"}}}, "/trigger/kind", "schedule"),
@@ -325,7 +324,18 @@ def test_what_is_to_come_is_refused_by_its_name(more: dict[str, Any], pointer: s
 
 
 def test_the_words_of_later_versions_are_accepted_where_they_change_nothing() -> None:
-    assert problems(rule(imports="run", on_failure="keep")) == {}
+    assert problems(rule(on_failure="keep")) == {}
+
+
+@pytest.mark.parametrize("imports", ["run", "skip", "once"])
+def test_a_rule_says_what_imported_records_are_to_it(imports: str) -> None:
+    assert compiled(rule(imports=imports)).imports == imports
+    assert compiled(rule()).imports == "run"
+
+
+@pytest.mark.parametrize("imports", ["never", "", None, 1, ["once"]])
+def test_another_word_about_imports_is_refused(imports: Any) -> None:
+    assert set(problems(rule(imports=imports))) == {"/imports"}
 
 
 def nested_groups(depth: int) -> dict[str, Any]:

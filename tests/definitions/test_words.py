@@ -114,6 +114,12 @@ def test_durations_are_written_out(span: Span, words: str) -> None:
     assert duration_words(span) == words
 
 
+def test_a_rule_says_what_it_makes_of_imports() -> None:
+    assert read_back(imports="skip") == f"{read_back()} (not for imported records)"
+    assert read_back(imports="once") == f"{read_back()} (once for each import)"
+    assert read_back(imports="run") == read_back()
+
+
 def test_a_definition_of_the_wrong_shape_has_no_sentence() -> None:
     with pytest.raises(DefinitionError):
         sentence({"steps": 5}, CATALOG)
