@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from automation.definitions.tree import GROUP_MODES, Part, give_ids, parts
+from automation.definitions.tree import GROUP_MODES, Part, PartKind, give_ids, parts
 
 _CHILDREN = {"step": ("arms", "otherwise"), "arm": ("if", "steps"), "group": GROUP_MODES, "condition": ()}
 _HEAD = ("trigger", "again", "limit", "imports", "expires", "on_failure", "schema_version")
@@ -16,7 +16,8 @@ class Change:
     """One difference: a part by its id, or a word of the rule itself (id "").
 
     `pointer` is its place in the new definition, for what was removed in the old one. `before` and `after` are the
-    JSON of the part without the parts in it, None where there was none; for "moved" they are the two pointers.
+    JSON of the part without the parts in it, None where there was none; for "moved" they are the two pointers. `part`
+    is the kind of part, "" for a word of the rule.
     """
 
     kind: Literal["added", "removed", "changed", "moved"]
@@ -24,6 +25,7 @@ class Change:
     pointer: str
     before: Any
     after: Any
+    part: PartKind | Literal[""] = ""
 
 
 def diff(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> list[Change]:
@@ -36,14 +38,14 @@ def diff(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> list[C
     for identity, part in new_parts.items():
         was = old_parts.get(identity)
         if was is None:
-            changes.append(Change("added", identity, part.pointer, None, _own(part)))
+            changes.append(Change("added", identity, part.pointer, None, _own(part), part.kind))
             continue
         if _own(was) != _own(part):
-            changes.append(Change("changed", identity, part.pointer, _own(was), _own(part)))
+            changes.append(Change("changed", identity, part.pointer, _own(was), _own(part), part.kind))
         if identity in moved:
-            changes.append(Change("moved", identity, part.pointer, was.pointer, part.pointer))
+            changes.append(Change("moved", identity, part.pointer, was.pointer, part.pointer, part.kind))
     removed = (part for identity, part in old_parts.items() if identity not in new_parts)
-    return [*changes, *(Change("removed", _id(part), part.pointer, _own(part), None) for part in removed)]
+    return [*changes, *(Change("removed", _id(part), part.pointer, _own(part), None, part.kind) for part in removed)]
 
 
 def _prepared(definition: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -50,16 +50,19 @@ def lock_timers(run_ids: Sequence[int]) -> dict[int, set[str]]:
     return states
 
 
-def live_runs(tenant_id: int, *, rule_id: int | None = None, batch: int = 200) -> Iterator[list[int]]:
-    """Ids of the runs that haven't ended, in batches: the tenant's, or one rule's."""
+def live_runs(
+    tenant_id: int, *, rule_id: int | None = None, before_version: int | None = None, batch: int = 200
+) -> Iterator[list[int]]:
+    """Ids of the runs that haven't ended, in batches: the tenant's, or one rule's, or those on its older versions."""
     for state in LIVE_RUN:
         last = 0
         while True:
             with connection.cursor() as cursor:
                 cursor.execute(
                     "SELECT r.id FROM automation_run r WHERE r.tenant_id = %s AND r.state = %s AND r.id > %s"
-                    " AND (%s::bigint IS NULL OR r.rule_id = %s) ORDER BY r.id LIMIT %s",
-                    [tenant_id, state, last, rule_id, rule_id, batch],
+                    " AND (%s::bigint IS NULL OR r.rule_id = %s)"
+                    " AND (%s::bigint IS NULL OR r.rule_version_id < %s) ORDER BY r.id LIMIT %s",
+                    [tenant_id, state, last, rule_id, rule_id, before_version, before_version, batch],
                 )
                 found = [row[0] for row in cursor.fetchall()]
             if not found:

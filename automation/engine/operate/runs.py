@@ -49,8 +49,10 @@ def cancel(run_id: int, reason: str = "") -> Cancelled:
         return _cancel_locked(tenant_id, [run], reason)
 
 
-def cancel_all(*, rule_id: int | None = None, reason: str = "") -> Cancelled:
+def cancel_all(*, rule_id: int | None = None, before_version: int | None = None, reason: str = "") -> Cancelled:
     """Cancels each live run of the current tenant, or of one of its rules, in batches of a transaction each.
+
+    With the id of a version, those only that are on versions older than it.
 
     Call it outside a transaction, after the switch that keeps new runs from starting. Idempotent.
     """
@@ -58,7 +60,7 @@ def cancel_all(*, rule_id: int | None = None, reason: str = "") -> Cancelled:
     total = Cancelled()
     for _pass in range(PASSES):
         before = total
-        for run_ids in verbs.live_runs(tenant_id, rule_id=rule_id):
+        for run_ids in verbs.live_runs(tenant_id, rule_id=rule_id, before_version=before_version):
             total += _cancel_batch(tenant_id, run_ids, reason)
         if total == before:
             break

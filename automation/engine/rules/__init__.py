@@ -5,21 +5,30 @@ from automation.engine.rules.deleting import delete, undelete
 from automation.engine.rules.drafting import check, create, rename, restore, save_draft
 from automation.engine.rules.finding import Conflict, find, live_rules, order
 from automation.engine.rules.ordering import move
-from automation.engine.rules.publishing import NothingNew, publish
+from automation.engine.rules.planning import Plan, plan
+from automation.engine.rules.publishing import UNDER_WAY, NothingNew, cancel_older, publish
 from automation.engine.rules.switching import WAITING, switch_off, switch_on
+from automation.engine.rules.versions import VersionUse, in_use, older_in_use
 
 __all__ = [
+    "UNDER_WAY",
     "WAITING",
     "Conflict",
     "NothingNew",
+    "Plan",
     "References",
+    "VersionUse",
+    "cancel_older",
     "check",
     "create",
     "delete",
     "find",
+    "in_use",
     "live_rules",
     "move",
+    "older_in_use",
     "order",
+    "plan",
     "publish",
     "rename",
     "restore",
