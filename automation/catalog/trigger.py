@@ -10,11 +10,16 @@ __all__ = ["Trigger", "TriggerParams", "TriggerSpec"]
 
 
 class Trigger:
-    """Base of all triggers: one subclass per kind, in a file of its own, made known by `register`."""
+    """Base of all triggers: one subclass per kind, in a file of its own, made known by `register`.
+
+    `has_record`: its events are about a record of a model. `has_data`: they bring values of their own ("event.name").
+    """
 
     kind: ClassVar[str]
     label: ClassVar[Any]
     Params: ClassVar[type[TriggerParams]]
+    has_record: ClassVar[bool] = True
+    has_data: ClassVar[bool] = False
 
     def spec(self, params: Any) -> TriggerSpec:
         """What the rule listens to."""
@@ -29,6 +34,6 @@ class Trigger:
         """What is wrong with parameters beyond their schema: (JSON pointer below the parameters, message)."""
         return []
 
-    def sentence(self, params: Any, automatable: Automatable) -> str:
+    def sentence(self, params: Any, automatable: Any) -> str:
         """ "When a ticket is updated": a whole gettext message with named places."""
         raise NotImplementedError

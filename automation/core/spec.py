@@ -89,8 +89,20 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class RunLimit:
+    """At most so many runs of the rule for one record in a span."""
+
+    runs: int
+    per: Span
+
+
+@dataclass(frozen=True, slots=True)
 class TriggerSpec:
-    """What a rule listens to. An empty `fields` means any watched field; `name` is a custom event's."""
+    """What a rule listens to. An empty `fields` means any watched field; `name` is a custom event's.
+
+    `on` are the kinds of change, of a trigger with outcomes those that count (none: all). An empty `model` means that
+    its events have no record.
+    """
 
     kind: str
     model: str
@@ -114,3 +126,4 @@ class RuleSpec:
     first: int | None
     reads: frozenset[str]
     imports: Imports = "run"
+    limit: RunLimit | None = None

@@ -64,6 +64,9 @@ def _check_record(action: Action, pointer: str, scope: Scope) -> None:
     if action.models is not None and scope.trigger.model not in action.models:
         message = _("“%(label)s” doesn't work on this kind of record.") % {"label": action.label}
         scope.wrong(f"{pointer}/action", message, "wrong_model")
+    if scope.has_no_record and action.works_on_record():
+        message = _("“%(label)s” needs a record, and what this rule listens to is about none.")
+        scope.wrong(f"{pointer}/action", message % {"label": action.label}, "needs_record")
     if "deleted" in scope.trigger.on and action.works_on_record():
         message = _("“%(label)s” needs the record, which is gone when it is deleted.") % {"label": action.label}
         scope.wrong(f"{pointer}/action", message, "needs_record")

@@ -7,8 +7,9 @@ from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
 from automation.catalog.params import TriggerParams, load
+from automation.core.calendars import Span
 from automation.core.errors import DefinitionError
-from automation.core.spec import Again, RuleSpec, TriggerSpec
+from automation.core.spec import Again, RuleSpec, RunLimit, TriggerSpec
 from automation.definitions.conditions import compile_part
 from automation.definitions.pointers import problems_of
 from automation.definitions.schema import Definition, DelayStep, TriggerPart, parse
@@ -45,6 +46,7 @@ def compile_definition(
         first=0 if nodes else None,
         reads=frozenset(scope.reads),
         imports=definition.imports,
+        limit=_limit(definition),
     )
 
 
@@ -61,6 +63,8 @@ def parse_trigger(part: TriggerPart, scope: Scope) -> TriggerSpec | None:
         return None
     spec = trigger.spec(params)
     scope.trigger, scope.automatable = spec, scope.catalog.models.get(spec.model)
+    if not trigger.has_record:
+        return spec
     if scope.automatable is None:
         message = _("Rules can't listen to “%(model)s”.") % {"model": spec.model[:80]}
         scope.wrong("/trigger/params/model", message, "unknown_model")
@@ -76,3 +80,8 @@ def _again(definition: Definition) -> Again:
         return definition.again
     first = next((step for step in definition.steps if not step.off), None)
     return "keep" if isinstance(first, DelayStep) else "both"
+
+
+def _limit(definition: Definition) -> RunLimit | None:
+    part = definition.limit
+    return None if part is None else RunLimit(part.runs, Span.parse(part.per))

@@ -36,7 +36,7 @@ class Names:
         self.scope = scope
         self.paths = {} if scope.automatable is None else record_names(scope.automatable)
         self.known = {*COMMON, *self.paths}
-        if scope.trigger is not None and scope.trigger.kind == "custom_event":
+        if scope.has_data:
             self.known.add(EVENT_PREFIX + ANY)
 
     def add_step(self, step_id: str) -> None:
@@ -45,7 +45,7 @@ class Names:
 
     def check(self, source: str, target: str) -> list[str]:
         """What is wrong with a template, in words; the fields and outputs that it names are noted as read."""
-        if self.scope.automatable is None:
+        if self.scope.automatable is None and not self.scope.has_no_record:
             return []
         used, problems = templating.check_names(source, frozenset(self.known), target=target)
         for name in used:

@@ -27,6 +27,7 @@ __all__ = ["Definition", "load_json", "parse", "problems_of"]
 SCHEMA_VERSION = 1
 LONGEST_DAYS = 400
 LONGEST_TIMEOUT = 30
+MOST_RUNS = 1000
 
 Identity = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 Note = Annotated[str, StringConstraints(max_length=2000)]
@@ -200,6 +201,20 @@ class TriggerPart(Part):
     params: dict[str, Any] = Field(default_factory=dict)
 
 
+class LimitPart(Part):
+    """At most so many runs for one record in a span."""
+
+    runs: Annotated[int, Field(ge=1, le=MOST_RUNS)]
+    per: str
+
+    @field_validator("per")
+    @classmethod
+    def _per(cls, text: str) -> str:
+        if Span.parse(_duration(text)).is_zero:
+            raise ValueError(_("the span of a limit is longer than zero"))
+        return text
+
+
 class Definition(Part):
     """A whole rule. "Always" is an explicit `condition: null`."""
 
@@ -208,6 +223,7 @@ class Definition(Part):
     condition: ConditionPart | None
     steps: list[AnyStep]
     again: Literal["both", "keep", "restart"] | None = None
+    limit: LimitPart | None = None
     imports: Literal["run", "skip", "once"] = "run"
     on_failure: Literal["keep"] = "keep"
 

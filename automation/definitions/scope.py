@@ -59,6 +59,16 @@ class Scope:
     reads: set[str] = field(default_factory=set)
     published: bool = False  # was checked when it was published, perhaps by a newer release than this process runs
 
+    @property
+    def has_data(self) -> bool:
+        """Whether the events that the rule listens to bring values of their own."""
+        return self.trigger is not None and self.catalog.triggers[self.trigger.kind].has_data
+
+    @property
+    def has_no_record(self) -> bool:
+        """Whether the events that the rule listens to are about no record."""
+        return self.trigger is not None and not self.catalog.triggers[self.trigger.kind].has_record
+
     def wrong(self, pointer: str, message: str, code: str) -> None:
         """Note a problem and go on."""
         self.problems.append(Problem(pointer, message, code))
@@ -69,6 +79,9 @@ class Scope:
         if path.startswith(EVENT_PREFIX):
             return self._event_field(path, pointer)
         if self.automatable is None:
+            if self.has_no_record:
+                message = _("“%(field)s” can't be read: what this rule listens to is about no record.")
+                self.wrong(pointer, message % {"field": path[:80]}, "unknown_field")
             return None
         found = self.automatable.fields.get(path)
         if found is None:
@@ -79,8 +92,8 @@ class Scope:
         return found
 
     def _event_field(self, path: str, pointer: str) -> Field | None:
-        if self.trigger is not None and self.trigger.kind != "custom_event":
-            self.wrong(pointer, _("Only a custom event has data of its own (“event.…”)."), "unknown_field")
+        if self.trigger is not None and not self.has_data:
+            self.wrong(pointer, _("Events of this kind have no data of their own (“event.…”)."), "unknown_field")
             return None
         name = path[len(EVENT_PREFIX) :]
         if not name or "." in name:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from pydantic import ValidationError
 
 from automation.catalog.automatable import Automatable
@@ -18,6 +19,7 @@ from automation.definitions.schema import (
     ConditionPart,
     Definition,
     DelayStep,
+    LimitPart,
     StopStep,
     TriggerPart,
     parse,
@@ -47,13 +49,24 @@ def sentence(definition: Mapping[str, Any] | Definition, catalog: Catalog, *, na
         words = _("%(trigger)s: %(steps)s") % places
     else:
         words = _("%(trigger)s and %(condition)s: %(steps)s") % places
+    if rule.limit is not None:
+        words = _limited(words, rule.limit)
     return _about_imports(rule.imports) % {"rule": words}
+
+
+def _limited(whole: str, limit: LimitPart) -> str:
+    words = ngettext(
+        "%(rule)s (at most %(runs)d time for a record in %(span)s)",
+        "%(rule)s (at most %(runs)d times for a record in %(span)s)",
+        limit.runs,
+    )
+    return words % {"rule": whole, "runs": limit.runs, "span": duration_words(Span.parse(limit.per))}
 
 
 def trigger_sentence(part: TriggerPart, catalog: Catalog) -> str:
     """What the rule listens to: "When a ticket is updated"."""
     trigger, automatable = catalog.triggers.get(part.kind), _automatable(part, catalog)
-    if trigger is not None and automatable is not None:
+    if trigger is not None and (automatable is not None or not trigger.has_record):
         try:
             return trigger.sentence(load(trigger.Params, part.params), automatable)
         except ValidationError:

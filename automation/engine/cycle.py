@@ -89,6 +89,8 @@ class Cycle:
         self.unsettled = done.again
         for call in done.calls:
             self.door.submit(call)
+        for tenant_id in done.heard:
+            self.armed(tenant_id)
         for timer, seconds in done.put_backs:
             self.timers.put_back(timer, due_at=self.timers.now() + timedelta(seconds=seconds))
         if done.broken is not None:

@@ -63,7 +63,7 @@ class LocalTurn:
             wave.write()
             self.timers.write(wave.timers)
             self.timers.settle([settlement])
-            has_events = bool(captured().tenants)
+            has_events = bool(captured().tenants or wave.events)
         if has_events:
             self.armed(claimed.tenant_id)
 

@@ -5,14 +5,17 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from automation.conf import Conf
+from automation.core.calendars import add
 from automation.core.causes import may_continue
 from automation.core.conditions import Verdict
 from automation.core.moments import Moment
 from automation.core.states import Reason
 from automation.engine.ruleset import Compiled, TenantRules
 from automation.engine.served import ServedBatches
+from automation.store import protection
 from automation.store import runs as store
 from automation.store.events import EventRow
 
@@ -103,7 +106,7 @@ def listens(rule: Compiled, event: EventRow) -> bool:
     if trigger is None or trigger.kind != event.kind:
         return False
     if event.kind != "record_changed":
-        return True
+        return not trigger.on or not trigger.on.isdisjoint(event.outcomes())
     if trigger.on and event.change not in trigger.on:
         return False
     if trigger.sources and event.source not in trigger.sources and event.source not in ("import", "schedule"):
@@ -123,7 +126,7 @@ class Guard:
     _asked: set[object] = field(default_factory=set)
     _served: ServedBatches = field(default_factory=ServedBatches)
 
-    def weigh(self, judged: Judged) -> list[Compiled]:
+    def weigh(self, judged: Judged, now: datetime) -> list[Compiled]:
         """Writes into each chosen rule why it must not start, waits, or what it replaces; answers rules to be held."""
         too_often: list[Compiled] = []
         for chosen in (one for one in judged.chosen if one.judged):
@@ -132,6 +135,7 @@ class Guard:
             chosen.reason = self._reason(chosen.rule, judged.event)
             if chosen.reason == "rate":
                 too_often.append(chosen.rule)
+        self._limit(judged, now)
         self._again(judged)
         return too_often
 
@@ -220,6 +224,25 @@ class Guard:
             self._rates[(rule.rule_id, event.record_key)] += 1
         if event.cause.depth >= BUDGET_DEPTH:
             self._budgets[event.root_id] += 1
+
+    def _limit(self, judged: Judged, now: datetime) -> None:
+        """Rules that may run only so often for a record. The run's own row is the claim on its place in the span:
+        it is written in the transaction that asks, and a tenant's events are matched under one lease at a time.
+        """
+        event = judged.event
+        asking = [
+            (one, one.rule.spec.limit)
+            for one in judged.chosen
+            if not one.reason and one.rule.spec and one.rule.spec.limit and event.record is not None
+        ]
+        if not asking:
+            return
+        wanted = {one.rule.rule_id: limit.runs for one, limit in asking}
+        newest = protection.newest_runs(event.tenant_id, event.model, event.record or 0, wanted)
+        for one, limit in asking:
+            before = newest.get(one.rule.rule_id, [])
+            if len(before) >= limit.runs and add(min(before), limit.per, self.tenant.zone) > now:
+                one.reason = Reason.LIMIT_PER_RECORD.value
 
     def _again(self, judged: Judged) -> None:
         """Re-entry, asked of the database at each event: runs of earlier events of the batch are committed by then."""

@@ -125,7 +125,7 @@ class MatchTurn:
             starting = Starting(guard.tenant, begun.now, iter(begun.run_ids), self.ids, self.advance, careful)
             opened = False
             for one in group:
-                held = guard.weigh(one)
+                held = guard.weigh(one, begun.now)
                 steps += starting.start(one, wave)
                 opened = self._hold(one.event, held, wave, now=begun.now) or opened
                 guard.count(one, held)
@@ -133,6 +133,7 @@ class MatchTurn:
             wave.write()
             failpoints.hit("match.before_commit")
             self.timers.write(wave.timers)
+            turn.more = turn.more or bool(wave.events)
             if opened:
                 pauses.bump_rules(claimed.tenant_id)
         turn.guard = guard

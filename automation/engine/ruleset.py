@@ -23,6 +23,7 @@ log = structlog.get_logger(__name__)
 Judge = Callable[[Mapping[str, Any], Any], Verdict]
 CHANGE_OPERATORS = frozenset({"changed", "changed_to", "changed_from", "changed_from_to", "rises_above", "falls_below"})
 VERSIONS_KEPT, TENANTS_KEPT = 5000, 1000
+RUN_ENDED = "run_ended"
 
 
 class Anything:
@@ -166,6 +167,7 @@ class TenantRules:
     deleted_rules: frozenset[int]
     paused_connections: frozenset[str]
     connections: Mapping[str, Connection]
+    hears_ends: bool  # a rule listens to runs that end: only then are there events of them
     _index: dict[tuple[str, str, str], dict[str, list[Compiled]]]
 
     def candidates(self, *, kind: str, model: str, name: str, changed: Iterable[str]) -> list[Compiled]:
@@ -227,6 +229,7 @@ def _load(tenant_id: int, version: int) -> TenantRules:
         deleted_rules=frozenset(rule_id for rule_id, deleted_at in held.items() if deleted_at is not None),
         paused_connections=frozenset(name for name, one in connections.items() if one.pk in stopped),
         connections=connections,
+        hears_ends=any(rule.trigger is not None and rule.trigger.kind == RUN_ENDED for rule in rules),
         _index=_indexed(rules),
     )
 

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from automation.catalog import registry
+from automation.core.spec import RuleSpec
 from automation.engine.advance import Advance
+from automation.engine.ended import add_ended
 from automation.engine.execute import PUT_OFF
 from automation.engine.local import RecordInHand, take
 from automation.engine.match import Chosen, Judged
@@ -56,6 +58,7 @@ class Starting:
                 stopped = stretch.stops_later
                 self._follow(run, self.advance.after_stretch(stretch, wave), wave)
             wave.new_runs.append(_row(run))
+            add_ended(wave, [run])
         wave.matched.append(event.id)
         return steps
 
@@ -99,10 +102,14 @@ def groups(judged: list[Judged]) -> Iterator[list[Judged]]:
 def _plain(judged: Judged) -> bool:
     """Whether an event's runs depend on no other run and touch no record before their first wait."""
     return all(
-        bool(chosen.reason)
-        or (chosen.rule.spec is not None and chosen.rule.spec.again == "both" and not _touches(chosen))
+        bool(chosen.reason) or (chosen.rule.spec is not None and _free(chosen.rule.spec) and not _touches(chosen))
         for chosen in judged.chosen
     )
+
+
+def _free(spec: RuleSpec) -> bool:
+    """Whether no other run of the rule has a say in whether a run starts."""
+    return spec.again == "both" and spec.limit is None
 
 
 def _touches(chosen: Chosen) -> bool:

@@ -14,6 +14,7 @@ from automation.core.states import RUN_MOVES, may_move
 from automation.engine import delivery, taking
 from automation.engine.advance import Advance
 from automation.engine.effects import EffectCall, Finished
+from automation.engine.ended import add_ended
 from automation.engine.execute import LOST, Cancel, Drop, Ended, Execute, Intended, PutBack, came_back, held_back
 from automation.engine.giving_way import GIVE_WAY
 from automation.engine.ports import Timers
@@ -33,6 +34,7 @@ class Done:
     calls: list[EffectCall] = field(default_factory=list)
     put_backs: list[tuple[Claimed, float]] = field(default_factory=list)  # met somebody's lock: due again in so many s
     again: list[Finished] = field(default_factory=list)  # outcomes that met somebody's lock: the next turn settles them
+    heard: set[int] = field(default_factory=set)  # tenants of whom an event was written: to be armed
     broken: Error | None = None  # the connection was lost amid it; claimed ones that are in none of these are adopted
 
 
@@ -105,6 +107,7 @@ class WaveTurn:
                 failpoints.hit("settle.before_commit")
             self.timers.write(wave.timers)
             self.timers.settle(wave.settlements)
+        done.heard |= {event.tenant_id for event in wave.events}
         return done
 
     def _take_in(
@@ -254,6 +257,7 @@ def _add(done: Done, more: Done) -> None:
     done.calls += more.calls
     done.put_backs += more.put_backs
     done.again += more.again
+    done.heard |= more.heard
     done.broken = more.broken
 
 
@@ -267,7 +271,8 @@ def _gone(claimed: Claimed) -> Settlement:
 
 
 def change_runs(inside: taking.InHand, wave: Wave) -> None:
-    """One change a run, however many of its steps the wave touched."""
+    """One change a run, however many of its steps the wave touched; rules may listen to those that end."""
+    add_ended(wave, inside.runs.values())
     for run in inside.runs.values():
         if run.state != run.was and not may_move(RUN_MOVES, run.was, run.state):
             continue

@@ -1,10 +1,10 @@
 """Reads the outbox and marks what was matched."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from automation.core.causes import Cause
 from automation.store import statements
@@ -38,9 +38,26 @@ class EventRow:
         """The record as loop guard and keys name it; the event itself where it has none."""
         return f"{self.model}:{self.record}" if self.record is not None else f"event:{self.id}"
 
+    def outcomes(self) -> list[str]:
+        """The words by which a trigger that is choosy (`on`) tells such events apart; none of most kinds."""
+        return list(self.facts.get("outcomes") or ())
+
     def changed(self) -> list[str]:
         """The fields that this event changed, of a created record those that it was created with."""
         return list(self.facts.get("after") or ())
+
+
+class NewEvent(NamedTuple):
+    """An event that the engine itself raises: no change of a record made it."""
+
+    tenant_id: int
+    kind: str
+    model: str
+    record: int | None
+    facts: Mapping[str, Any]
+    actor: str
+    batch: str
+    cause: Cause
 
 
 COLUMNS = """
@@ -103,3 +120,29 @@ def flags(tenant_ids: Sequence[int]) -> dict[int, tuple[bool, bool, int]]:
         [list(tenant_ids)],
     )
     return {values[0]: (values[1], values[2], values[3]) for values in found}
+
+
+INSERT = """
+INSERT INTO automation_event (tenant_id, kind, change, name, model, record, facts, actor, source, batch, body_sha256,
+                              root_event_id, parent_event_id, cause_rule_id, cause_run_id, cause_step_id, depth, path)
+SELECT u.tenant_id, u.kind, '', '', u.model, u.record, u.facts::jsonb, u.actor, 'automation', u.batch, '', u.root,
+       u.parent, u.rule, u.run, u.step, u.depth, u.path::jsonb
+  FROM unnest(%s::bigint[], %s::varchar[], %s::varchar[], %s::bigint[], %s::text[], %s::varchar[], %s::varchar[],
+              %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::int[], %s::text[])
+       AS u (tenant_id, kind, model, record, facts, actor, batch, root, parent, rule, run, step, depth, path)
+"""
+
+
+def insert(new: Sequence[NewEvent]) -> None:
+    """Writes events in the caller's transaction; who commits it sees to it that they get matched."""
+    if not new:
+        return
+    rows = [
+        (
+            *(one.tenant_id, one.kind, one.model, one.record, json.dumps(one.facts, default=str), one.actor[:200]),
+            *(one.batch, one.cause.root_event_id, one.cause.parent_event_id, one.cause.rule_id, one.cause.run_id),
+            *(one.cause.step_id, one.cause.depth, json.dumps(one.cause.path)),
+        )
+        for one in new
+    ]
+    statements.count(INSERT, statements.columns(rows))

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from automation.core.states import RUN_MOVES, STEP_MOVES, TERMINAL_RUN, may_move
-from automation.store import statements, wave_sql
+from automation.store import events, statements, wave_sql
 from automation.store.claims import Settlement
+from automation.store.events import NewEvent
 from automation.store.timers import NewTimer
 
 
@@ -144,6 +145,7 @@ class Wave:
     runs: list[RunChange] = field(default_factory=list)
     new_runs: list[NewRun] = field(default_factory=list)
     matched: list[int] = field(default_factory=list)
+    events: list[NewEvent] = field(default_factory=list)
     dead: list[NewDeadLetter] = field(default_factory=list)
     notices: list[NewNotice] = field(default_factory=list)
     sent: list[int] = field(default_factory=list)
@@ -157,6 +159,7 @@ class Wave:
         """
         if any((self.steps, self.new_steps, self.attempts, self.closed, self.runs, self.new_runs, self.matched)):
             self._write_rows()
+        events.insert(self.events)
         if self.dead:
             rows = [(*letter[:6], dumps(letter.snapshot)) for letter in self.dead]
             statements.count(wave_sql.INSERT_DEAD_LETTERS, statements.columns(rows))

@@ -14,6 +14,7 @@ class CustomEvent(Trigger):
     """Starts a rule for an event of that name about a record of the model."""
 
     kind, label = "custom_event", gettext_lazy("A named event is posted")
+    has_data = True
 
     class Params(TriggerParams):
         """The model that the event is about, and its name."""

@@ -294,14 +294,11 @@ def test_times_out_of_bounds_are_refused(step: dict[str, Any], pointer: str) -> 
 @pytest.mark.parametrize(
     ("more", "pointer", "word"),
     [
-        ({"limit": {"runs": 1, "per": "PT3H"}}, "/limit", "limit"),
         ({"expires": "P30D"}, "/expires", "expires"),
         ({"on_failure": "undo"}, "/on_failure", "on_failure"),
         ({"trigger": {"kind": "schedule", "params": {"cron": "0 9 * * *"}}}, "/trigger/kind", "schedule"),
         ({"trigger": {"kind": "elapsed"}}, "/trigger/kind", "elapsed"),
         ({"trigger": {"kind": "incoming_webhook"}}, "/trigger/kind", "incoming_webhook"),
-        ({"trigger": {"kind": "run_ended"}}, "/trigger/kind", "run_ended"),
-        ({"trigger": {"kind": "limit_reached"}}, "/trigger/kind", "limit_reached"),
         ({"steps": [{"kind": "wait", "for": {}, "then": []}]}, "/steps/0/kind", "wait"),
         ({"steps": [{"kind": "callback"}]}, "/steps/0/kind", "callback"),
         ({"steps": [{"kind": "parallel", "paths": []}]}, "/steps/0/kind", "parallel"),
@@ -480,3 +477,18 @@ def test_a_rule_needs_a_step_and_a_known_trigger() -> None:
     assert problems(rule(steps=[])) == {"/steps": "no_steps"}
     assert problems(rule(trigger={"kind": "full_moon"})) == {"/trigger/kind": "unknown_trigger"}
     assert set(problems(rule(trigger=trigger("custom_event", name="Not a name")))) == {"/trigger/params/name"}
+
+
+def test_a_limit_is_a_number_of_runs_in_a_span() -> None:
+    found = compiled(rule(limit={"runs": 2, "per": "P1DT3H"})).limit
+    assert found is not None
+    assert (found.runs, found.per.iso()) == (2, "P1DT3H")
+    for wrong, pointer in (({"runs": 0, "per": "PT3H"}, "/limit/runs"), ({"runs": 1, "per": "PT0S"}, "/limit/per")):
+        assert set(problems(rule(limit=wrong))) == {pointer}
+
+
+def test_a_rule_about_limits_has_no_record_to_read_or_to_change() -> None:
+    about = {"kind": "limit_reached", "params": {"limits": ["events_kept"]}}
+    wrong = rule(trigger=about, condition={"field": "priority", "op": "is", "value": "high"}, steps=[mark()])
+    assert problems(wrong)["/condition/field"] == "unknown_field"
+    assert problems(wrong)["/steps/0/action"] == "needs_record"

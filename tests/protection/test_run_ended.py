@@ -1,0 +1,76 @@
+"""Rules that listen to runs that ended."""
+
+import pytest
+
+from automation.catalog.action import Outcome
+from automation.models import Event
+from tests.engine.world import World, leaf, set_field, step
+
+
+def on_end(*on: str) -> dict:
+    return {"kind": "run_ended", "params": {"model": "helpdesk.ticket", "on": list(on)}}
+
+
+def hook(id_: str = "call") -> dict:
+    return step(id_, "call_webhook", connection="hook")
+
+
+def ends(world: World) -> list[Event]:
+    with world.acting():
+        return list(Event.objects.filter(kind="run_ended").order_by("id"))
+
+
+@pytest.mark.case("L11")
+def test_a_rule_about_failures_that_fails_itself_raises_nothing_and_each_fails_once(world: World) -> None:
+    world.connection()
+    failing = world.rule("Pager", hook())
+    handler = world.rule("On failure", hook("again"), trigger=on_end("failed"))
+    world.answer = lambda call: Outcome.rejected("bad host")
+    world.change(world.ticket(), subject="Broken")
+    assert world.states(failing) == ["failed rejected"]
+    assert world.states(handler) == ["failed rejected"]
+    [event] = ends(world)
+    assert event.facts["data"]["rule"] == "Pager"
+    assert (event.facts["data"]["outcome"], event.facts["data"]["dead_lettered"]) == ("failed", True)
+
+
+def test_the_handler_reads_which_rule_failed_and_why(world: World) -> None:
+    world.connection()
+    world.rule("Pager", hook())
+    world.rule(
+        "On failure",
+        step("note", "add_note", text="{{ event.rule }}, {{ event.step }}: {{ event.error }}"),
+        trigger=on_end("dead_lettered"),
+        condition=leaf("event.rule", "is", "Pager"),
+    )
+    world.answer = lambda call: Outcome.rejected("bad host")
+    ticket = world.ticket()
+    world.change(ticket, subject="Broken")
+    with world.acting():
+        assert [one.body for one in ticket.comments.all()] == ["Pager, call: bad host"]
+
+
+def test_local_runs_that_finish_in_the_matcher_are_heard_in_the_same_go(world: World) -> None:
+    first = world.rule("Urgent", set_field("set", "priority", "urgent"), condition=leaf("subject", "changed"))
+    after = world.rule("After", step("tag", "add_tags", tags=["done"]), trigger=on_end("finished"))
+    ticket = world.ticket()
+    world.change(ticket, subject="Now")
+    assert world.states(first) == ["succeeded"]
+    assert world.states(after) == ["succeeded"]
+    assert world.fresh(ticket).tags == ["done"]
+    assert ends(world)[0].depth == 1  # it goes on in the chain of the run's event
+
+
+def test_without_a_rule_that_listens_there_is_no_event(world: World) -> None:
+    world.rule("Urgent", set_field("set", "priority", "urgent"))
+    world.rule("After", step("tag", "add_tags", tags=["done"]), trigger=on_end("finished"), on=False)
+    world.change(world.ticket(), subject="Now")
+    assert ends(world) == []
+
+
+def test_only_the_ends_that_were_asked_for_start_it(world: World) -> None:
+    world.rule("Urgent", set_field("set", "priority", "urgent"))
+    after = world.rule("After", step("tag", "add_tags", tags=["done"]), trigger=on_end("failed"))
+    world.change(world.ticket(), subject="Now")
+    assert len(ends(world)) == 1
+    assert world.states(after) == []
