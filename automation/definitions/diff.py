@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from automation.definitions.tree import GROUP_MODES, Part, PartKind, give_ids, parts
@@ -25,7 +25,7 @@ class Change:
     pointer: str
     before: Any
     after: Any
-    part: PartKind | Literal[""] = ""
+    part: PartKind | Literal[""] = field(default="", compare=False)
 
 
 def diff(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> list[Change]:

@@ -100,7 +100,7 @@ class TestPlanning:
 
     def test_a_first_version_has_nothing_to_compare_with(self, world: World) -> None:
         with world.acting():
-            rule = rules.create("New", definition={"trigger": ON_SUBJECT, "steps": [DAY]})
+            rule = rules.create("New", definition={"schema_version": 1, "trigger": ON_SUBJECT, "steps": [DAY]})
         found = planned(world, rule)
         assert (found.live, found.changes, found.under_way) == (None, [], [])
 
@@ -192,7 +192,13 @@ class TestUnderWay:
 class TestExisting:
     def concerned(self, world: World, condition: Any, **more: Any) -> tuple[int | None, int | None]:
         with world.acting():
-            definition = {"trigger": when("updated"), "condition": condition, "steps": [DAY], **more}
+            definition = {
+                "schema_version": 1,
+                "trigger": when("updated"),
+                "condition": condition,
+                "steps": [DAY],
+                **more,
+            }
             found = rules.plan(rules.create("Draft", definition=definition).pk).existing
         assert found is not None
         return found.least, found.most
@@ -221,7 +227,7 @@ class TestExisting:
 
     def test_people_read_that_they_are_left_alone(self, world: World) -> None:
         world.ticket(priority="urgent")
-        definition = {"condition": leaf("priority", "is", "urgent"), "steps": [DAY]}
+        definition = {"schema_version": 1, "condition": leaf("priority", "is", "urgent"), "steps": [DAY]}
         with world.acting():
             changed = rules.plan(rules.create("A", definition={**definition, "trigger": when("updated")}).pk)
             created = rules.plan(rules.create("B", definition={**definition, "trigger": when("created")}).pk)
@@ -240,9 +246,9 @@ class TestExisting:
     def test_rules_that_no_change_starts_concern_no_records(self, world: World) -> None:
         for trigger in ({"kind": "manual", "params": {"model": "helpdesk.ticket"}}, when("deleted")):
             with world.acting():
-                steps = [{"id": "s", "kind": "delay", "for": "PT1H"}]
-                rule = rules.create("Hand", definition={"trigger": trigger, "steps": steps})
-                assert rules.plan(rule.pk).existing is None
+                whole = {"schema_version": 1, "trigger": trigger, "condition": None, "steps": [DAY]}
+                rule = rules.create("Hand", definition=whole)
+                assert (rules.plan(rule.pk).problems, rules.plan(rule.pk).existing) == ([], None)
 
     def test_a_count_that_takes_too_long_is_given_up_and_nothing_else(self, world: World) -> None:
         with connection.cursor() as cursor:
