@@ -44,9 +44,9 @@ class MatchTurn:
             self._set_aside(claimed)
             return
         suspect = claimed.lost >= self.conf.lost_alone
-        batch = events.unmatched(claimed.tenant_id, 1 if suspect else self.conf.match_batch)
+        batch = self.timers.outbox(claimed.tenant_id, 1 if suspect else self.conf.match_batch)
         failpoints.hit("match.claimed")
-        flags = events.flags([claimed.tenant_id]).get(claimed.tenant_id)
+        flags = self.timers.flags(claimed.tenant_id)
         if flags is None or flags[1]:
             self.timers.settle_match(claimed, more=False)
             return
@@ -166,7 +166,7 @@ class MatchTurn:
                 self._stale()
                 return
             wave = Wave()
-            for event in events.unmatched(claimed.tenant_id, 1):
+            for event in self.timers.outbox(claimed.tenant_id, 1):
                 wave.matched.append(event.id)
                 wave.notices.append(
                     event_set_aside_notice(

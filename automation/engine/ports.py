@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from automation.store import claims, clock, timers
+from automation.store import claims, clock, events, runs, timers
 from automation.store.claims import Begun, Claimed, Settlement
+from automation.store.events import EventRow
+from automation.store.runs import RunRow
 from automation.store.timers import NewTimer
 from automation.store.waves import Stale
 
@@ -22,6 +24,15 @@ class Timers(Protocol):
 
     def begin(self, claimed: Sequence[Claimed]) -> tuple[datetime, set[int]]:
         """The moment, and the ids of those that are still ours; they stay so until the transaction ends."""
+
+    def flags(self, tenant_id: int) -> tuple[bool, bool, int] | None:
+        """(paused, hold_new, rules_version) of the tenant."""
+
+    def outbox(self, tenant_id: int, limit: int) -> list[EventRow]:
+        """The tenant's oldest events that aren't matched."""
+
+    def lock_runs(self, run_ids: Sequence[int]) -> dict[int, RunRow]:
+        """Locks runs, ascending: the first locks of a transaction."""
 
     def begin_match(self, claimed: Claimed, *, runs: int) -> Begun:
         """Begins a matcher's transaction, which may insert so many runs."""
@@ -41,8 +52,24 @@ class Timers(Protocol):
         """Hands a timer back untouched."""
 
 
-@dataclass(slots=True)
-class LaneTimers:
+class Work:
+    """The flags, events and runs of the database."""
+
+    def flags(self, tenant_id: int) -> tuple[bool, bool, int] | None:
+        """As committed at this moment; None for a tenant without a lane."""
+        return events.flags([tenant_id]).get(tenant_id)
+
+    def outbox(self, tenant_id: int, limit: int) -> list[EventRow]:
+        """In the order of their ids."""
+        return events.unmatched(tenant_id, limit)
+
+    def lock_runs(self, run_ids: Sequence[int]) -> dict[int, RunRow]:
+        """By id, with their events."""
+        return runs.lock(run_ids)
+
+
+@dataclass
+class LaneTimers(Work):
     """The timers of the database, under the lease of `worker`."""
 
     worker: uuid.UUID

@@ -71,7 +71,7 @@ def post_event(
     the tenant doesn't have.
     """
     tenant_id = owner_for_write(tenant.pk if isinstance(tenant, Tenant) else tenant)
-    posted = _Posted(tenant_id, "custom_event", _fitting("name", name, NAME_LENGTH), data=_storable(data or {}))
+    posted = _Posted(tenant_id, "custom_event", _fitting("name", name, NAME_LENGTH), data=storable_data(data or {}))
     posted.key = None if key is None else _fitting("key", key, KEY_LENGTH)
     if record is not None:
         posted.model, posted.record = _name_of(record, tenant_id)
@@ -182,8 +182,8 @@ def _fitting(what: str, text: str, length: int) -> str:
     return text
 
 
-def _storable(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The data as JSON knows it."""
+def storable_data(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The data as JSON knows it, without what no database can hold; ValueError where it isn't such an object."""
     if not isinstance(data, Mapping):
         raise ValueError("The data of an event is a JSON object.")  # noqa: TRY004 one kind of error for bad data
     try:

@@ -13,6 +13,7 @@ from automation.conf import Conf, load
 from automation.engine import capture
 from automation.engine.cycle import Cycle
 from automation.engine.effects import EffectCall, Finished
+from automation.engine.ports import Work
 from automation.store import claims, runs, timers
 from automation.store.claims import Begun, Claimed, Settlement
 from automation.store.timers import NewTimer
@@ -28,8 +29,8 @@ def succeed(call: EffectCall) -> Outcome:
     return Outcome.done({"captured": True})
 
 
-@dataclass(slots=True)
-class HeapTimers:
+@dataclass
+class HeapTimers(Work):
     """Timers in memory, so that hot tables get no dead rows; nobody else claims, so every lease stands."""
 
     clock: datetime = START

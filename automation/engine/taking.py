@@ -59,7 +59,7 @@ def take(claimed: Sequence[Claimed], timers: Timers) -> InHand:
 
     A run whose version can't be compiled isn't in `runs`.
     """
-    rows = store.lock([one.run_id for one in claimed if one.run_id])
+    rows = timers.lock_runs([one.run_id for one in claimed if one.run_id])
     steps = store.steps([one.step_id for one in claimed if one.step_id])
     now, ours = timers.begin(claimed)
     versions = ruleset.by_version(row.version_id for row in rows.values())

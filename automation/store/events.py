@@ -67,6 +67,11 @@ COLUMNS = """
 UNMATCHED = f"""
 SELECT {COLUMNS} FROM automation_event e WHERE e.tenant_id = %s AND e.matched_at IS NULL ORDER BY e.id LIMIT %s
 """  # noqa: S608 the columns above
+OF_ROOT = f"""
+SELECT {COLUMNS} FROM automation_event e
+ WHERE e.id >= %s AND e.tenant_id = %s AND (e.id = %s OR e.root_event_id = %s) AND (e.matched_at IS NULL OR NOT %s)
+ ORDER BY e.id
+"""  # noqa: S608 the columns above
 
 
 def row(values: Sequence[Any]) -> EventRow:
@@ -101,6 +106,11 @@ def row(values: Sequence[Any]) -> EventRow:
 def unmatched(tenant_id: int, limit: int) -> list[EventRow]:
     """The tenant's oldest events that no matcher has seen, in id order: by state, never by a cursor."""
     return [row(values) for values in statements.rows(UNMATCHED, [tenant_id, limit])]
+
+
+def of_root(tenant_id: int, root: int, *, unmatched: bool) -> list[EventRow]:
+    """An event that was just written and all that came of it, or those of them that nobody has matched yet."""
+    return [row(values) for values in statements.rows(OF_ROOT, [root, tenant_id, root, root, unmatched])]
 
 
 def mark_matched(event_ids: Sequence[int]) -> int:

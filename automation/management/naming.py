@@ -1,0 +1,44 @@
+"""Finds what the words of a command line name, and says in one sentence where there is no such thing."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from automation.models import Rule
+from tenants.models import Tenant
+
+
+def tenant_named(slug: str) -> Tenant:
+    """The tenant of that slug."""
+    tenant = Tenant.objects.filter(slug=slug).first()
+    if tenant is None:
+        raise CommandError(f"There is no tenant {slug!r}.")
+    return tenant
+
+
+def rule_named(text: str) -> Rule:
+    """The rule of the current tenant with that id or name; two of one name are told apart by their ids."""
+    present = Rule.objects.filter(deleted_at=None)
+    found = list(present.filter(pk=text)) if text.isdecimal() else []
+    found = found or list(present.filter(name=text).order_by("id"))
+    if not found:
+        raise CommandError(f"There is no rule {text!r} of this tenant.")
+    if len(found) > 1:
+        raise CommandError(f"There are several rules {text!r}: {', '.join(str(rule.pk) for rule in found)}.")
+    return found[0]
+
+
+def readable_json(path: Path) -> Any:
+    """The JSON of a file; what is wrong with it is said with its line and column."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise CommandError(f"{path} is not UTF-8: {error.reason}") from error
+    except json.JSONDecodeError as error:
+        raise CommandError(f"{path}, line {error.lineno}, column {error.colno}: {error.msg}") from error
+    except RecursionError as error:
+        raise CommandError(f"{path} is nested too deeply.") from error
