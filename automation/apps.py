@@ -2,6 +2,7 @@
 
 from django.apps import AppConfig
 from django.apps import apps as installed
+from django.core import checks
 from django.db.models.signals import post_save
 from django.utils.module_loading import import_string
 
@@ -17,6 +18,7 @@ class AutomationConfig(AppConfig):
     def ready(self) -> None:
         """Finds every action, trigger and automatable model by name, and listens for new and changed tenants."""
         registry.discover()
+        checks.register(import_string("automation.engine.needed.check"), checks.Tags.database)
         # Found by name: this module is imported before any model may be.
         follow_tenant = import_string("automation.engine.limits.follow_tenant")
         post_save.connect(

@@ -1,0 +1,44 @@
+"""What the engine's commands are told: a tenant by its slug, a rule by its number, and how to answer."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser, OutputWrapper
+from django.core.serializers.json import DjangoJSONEncoder
+
+from tenants.models import Tenant
+
+
+def add_tenant(parser: CommandParser, *, required: bool = True) -> None:
+    """`--tenant SLUG`."""
+    parser.add_argument("--tenant", metavar="SLUG", required=required, help="the tenant, by its part of the address")
+
+
+def add_json(parser: CommandParser) -> None:
+    """`--json`, for programs."""
+    parser.add_argument("--json", action="store_true", help="answer as JSON, for programs")
+
+
+def tenant_of(slug: str) -> Tenant:
+    """The tenant of that slug, closed ones too; CommandError for none."""
+    tenant = Tenant.objects.filter(slug=slug).first()
+    if tenant is None:
+        raise CommandError(f"There is no tenant {slug!r}.")
+    return tenant
+
+
+def write_json(out: OutputWrapper, value: Any) -> None:
+    """A value as indented JSON."""
+    out.write(json.dumps(value, indent=2, ensure_ascii=False, cls=DjangoJSONEncoder))
+
+
+def write_table(out: OutputWrapper, head: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+    """Rows under their head, in columns as wide as what is in them; an empty table writes nothing."""
+    table = [[str(cell) for cell in row] for row in rows]
+    if not table:
+        return
+    table.insert(0, list(head))
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    for row in table:
+        out.write("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
