@@ -24,6 +24,7 @@ class Conf:
     lost_alone: int = 2
     sweep: float = 10.0
     control_poll: float = 1.0
+    retention: float = 3600.0  # between two rounds of a tenant; 0: only by command
     step_timeout: float = 10.0
     step_timeout_max: float = 30.0
     allow_loopback: bool = False

@@ -6,6 +6,7 @@ import pydoc
 import socket
 import time
 from collections.abc import Sequence
+from datetime import datetime
 from multiprocessing.synchronize import Event as SharedFlag
 from typing import Any
 
@@ -15,6 +16,7 @@ from django.conf import settings
 from django.db import connection
 from django_q.cluster import Cluster
 from django_q.conf import Conf as QueueConf
+from django_q.models import Failure
 from django_q.tasks import async_task
 
 log = structlog.get_logger(__name__)
@@ -108,6 +110,12 @@ def build_cluster() -> Any:
     if pydoc.locate(PUMP) is None:
         raise UnknownPool(f"there is no {PUMP}")
     return Cluster()
+
+
+def forget_failures(*, before: datetime, limit: int) -> int:
+    """Deletes what the task queue noted about tasks of its own that failed before that moment; answers how many."""
+    old = list(Failure.objects.filter(stopped__lt=before).order_by("stopped").values_list("pk", flat=True)[:limit])
+    return Failure.objects.filter(pk__in=old).delete()[0] if old else 0
 
 
 def stopping() -> bool:

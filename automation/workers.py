@@ -17,6 +17,7 @@ from automation.engine.arming import arm
 from automation.engine.cycle import AWAY, Cycle
 from automation.engine.lease import Lease
 from automation.engine.ports import LaneTimers
+from automation.engine.retention.chore import RetentionChore
 from automation.engine.threads import ThreadDoor
 from automation.engine.wake import Sweeper, Waker
 from automation.engine.workplace import Claimed, adopt, cancelled, claim, dismiss, enlist, settle_in
@@ -60,6 +61,7 @@ class Pump:
     door: ThreadDoor = field(init=False)
     cycle: Cycle = field(init=False)
     sweeper: Sweeper = field(init=False)
+    retention: RetentionChore = field(init=False)
     waker: Waker = field(init=False)
     rng: random.Random = field(default_factory=random.SystemRandom)
     _floor: int = -1
@@ -76,6 +78,7 @@ class Pump:
             LaneTimers(self.worker), self.door, self.conf, armed=arm, rng=self.rng, stopping=queue.stopping
         )
         self.sweeper = Sweeper(self.worker, self.conf)
+        self.retention = RetentionChore(self.worker, self.conf)
         self.waker = Waker(every=self.conf.poll)
 
     def run(self) -> str:
@@ -100,6 +103,7 @@ class Pump:
     def _leave(self) -> None:
         """Gives back what is left. With the database away the lease runs out by itself, and the reaper sees to it."""
         try:
+            self.retention.leave()
             if self._alone is not None:
                 self.cycle.timers.put_back(self._alone, due_at=self._alone.claimed_at)
             dismiss(self.worker)
@@ -137,6 +141,8 @@ class Pump:
         self.waker.run()
         if self.sweeper.due():
             self.sweeper.run()
+        if claiming and self.retention.due():
+            self.retention.run()
         self._control()
         claimed = self._claim() if claiming else []
         return self.cycle.turn(claimed)

@@ -6,6 +6,7 @@ from automation.models.imports import ServedBatch
 from automation.models.lanes import Lane, Limits, Sweep, Timer, Worker
 from automation.models.notices import Notice
 from automation.models.pauses import Pause
+from automation.models.retention import Retention
 from automation.models.rules import Rule, RuleDraft, RuleVersion
 from automation.models.runs import Attempt, DeadLetter, Run, StepExecution
 
@@ -18,6 +19,7 @@ __all__ = [
     "Limits",
     "Notice",
     "Pause",
+    "Retention",
     "Rule",
     "RuleDraft",
     "RuleVersion",

@@ -34,6 +34,7 @@ class Event(TenantOwned):
     path = models.JSONField(default=list)  # [[rule id, "helpdesk.ticket:12"], …], the chain so far
     created_at = models.DateTimeField(db_default=Now())
     matched_at = models.DateTimeField(null=True)
+    details_removed_at = models.DateTimeField(null=True)  # by retention or an erasing: `facts` are empty since
 
     class Meta:
         constraints = [

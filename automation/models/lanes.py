@@ -133,12 +133,17 @@ class Limits(models.Model):
     events_kept = models.IntegerField(default=100_000, db_default=100_000)
     rules = models.IntegerField(default=500, db_default=500)
     retention_days = models.IntegerField(default=30, db_default=30)
+    header_days = models.IntegerField(default=400, db_default=400)  # afterwards nothing of a run is left
     revision = models.IntegerField(default=0, db_default=0)
 
     class Meta:
         verbose_name_plural = "limits"
         constraints = [
             models.CheckConstraint(condition=Q(max_depth__gte=1, max_depth__lte=10), name="automation_limits_depth"),
+            models.CheckConstraint(
+                condition=Q(events_kept__gte=0, retention_days__gte=1, header_days__gte=F("retention_days")),
+                name="automation_limits_retention",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -16,9 +16,13 @@ class Run(TenantOwned):
     """One execution of one version of a rule for one event; a suppressed one says why nothing was done."""
 
     tenant = unchecked_tenant()
-    rule = models.ForeignKey(Rule, on_delete=models.PROTECT, related_name="+", db_index=False)
-    rule_version = models.ForeignKey(RuleVersion, on_delete=models.PROTECT, related_name="+", db_index=False)
-    event = models.ForeignKey(Event, on_delete=models.PROTECT, related_name="runs", db_index=False)
+    # Not checked by the database: a check with each run would share locks on rule, version and event, and one with each
+    # event that goes would read all runs. Nothing but retention deletes any of them, and it looks for runs first.
+    rule = models.ForeignKey(Rule, on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False)
+    rule_version = models.ForeignKey(
+        RuleVersion, on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False
+    )
+    event = models.ForeignKey(Event, on_delete=models.PROTECT, related_name="runs", db_index=False, db_constraint=False)
     origin = models.CharField(max_length=8, default="event", db_default="event")
     state = models.CharField(max_length=20, default="pending")
     reason = models.CharField(max_length=24, default="", db_default="", blank=True)
@@ -33,6 +37,7 @@ class Run(TenantOwned):
     deadline_at = models.DateTimeField(null=True)
     forked_from_run = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     forked_from_step = models.CharField(max_length=200, default="", db_default="", blank=True)
+    details_removed_at = models.DateTimeField(null=True)  # by retention: states and times are left
 
     class Meta:
         constraints = [
@@ -50,6 +55,11 @@ class Run(TenantOwned):
             models.Index(fields=["root_event_id"], name="automation_run_budget", condition=Q(depth__gte=2)),
             models.Index(
                 fields=["tenant", "model", "record"], name="automation_run_open", condition=Q(state__in=LIVE_RUN)
+            ),
+            models.Index(
+                fields=["forked_from_run", "event"],
+                name="automation_run_fork",
+                condition=Q(forked_from_run__isnull=False),
             ),
         ]
 
@@ -155,7 +165,9 @@ class DeadLetter(TenantOwned):
             )
         ]
         indexes = [
-            models.Index(fields=["tenant", "id"], name="automation_dead_list", condition=Q(resolved_at__isnull=True))
+            models.Index(fields=["tenant", "id"], name="automation_dead_list", condition=Q(resolved_at__isnull=True)),
+            models.Index(fields=["step"], name="automation_dead_step", condition=Q(step__isnull=False)),
+            models.Index(fields=["event"], name="automation_dead_event", condition=Q(event__isnull=False)),
         ]
 
     def __str__(self) -> str:

@@ -1,0 +1,114 @@
+"""One round of retention for one tenant, in batches that are committed one by one."""
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
+from datetime import datetime
+
+from automation.core.states import RUN_STATES, TERMINAL_RUN
+from automation.engine.retention.batches import Batch
+from automation.engine.retention.purge import purge
+from automation.engine.retention.terms import PAGE, RESTORABLE, Terms
+from automation.store import retention
+from automation.store import retention_rounds as rounds
+
+EVENT_IDS = 20 * PAGE  # ids that are read ahead: finding them costs more than keeping them
+RULES_AT_ONCE = 20
+ENDED = tuple(state for state in RUN_STATES if state in TERMINAL_RUN)
+NOT_ENDED = tuple(state for state in RUN_STATES if state not in TERMINAL_RUN)
+
+
+def round_of(tenant_id: int) -> Iterator[Batch]:
+    """Takes a tenant through retention; whoever stops asking stops it, and the next round goes on.
+
+    Call it outside a transaction. A tenant that was closed long enough ago is purged instead.
+    """
+    row = rounds.begin(tenant_id)
+    if row.purged_at is not None:
+        return
+    removed: Counter[str] = Counter()
+    if row.closed_at is not None and row.closed_at < row.now - RESTORABLE:
+        batches = purge(tenant_id)
+    else:
+        batches = _Round(tenant_id, Terms.of(tenant_id, row), row.runs_from, row.events_from).batches()
+    for batch in batches:
+        removed.update(batch.removed)
+        if batch.removed:
+            rounds.note(tenant_id, removed)
+        yield batch
+
+
+class _Round:
+    """Details first, then events that started nothing, then what is left of old runs."""
+
+    def __init__(self, tenant_id: int, terms: Terms, runs_from: int, events_from: int) -> None:
+        self.tenant_id, self.terms = tenant_id, terms
+        self.runs_from, self.events_from = runs_from, events_from
+
+    def batches(self) -> Iterator[Batch]:
+        # Read before the walk: a run that ends while it goes on is looked at by the next one.
+        live = retention.first_live_run(self.tenant_id, NOT_ENDED)
+        stays = [live]
+        for state in ENDED:
+            first = yield from self._details(state)
+            stays.append(first)
+        yield from self._events()
+        for state in ENDED:
+            yield from self._headers(state)
+        yield from self._rest()
+        known = [run_id for run_id in stays if run_id is not None]
+        rounds.finish(self.tenant_id, runs_from=min(known, default=None), events_from=self.events_from)
+
+    def _details(self, state: str) -> Generator[Batch, None, int | None]:
+        """Answers, at its end, the first run that keeps its details."""
+        before, after, first = self.terms.details_before, self.runs_from - 1, None
+        while page := self._page(state, after, before):
+            due = [run.id for run in page if run.due and not run.stripped]
+            done, events = retention.strip_runs(due) if due else ([], 0)
+            if first is None:
+                gone = set(done)
+                first = next((run.id for run in page if not run.stripped and run.id not in gone), None)
+            after = page[-1].id
+            yield Batch.of("runs", len(page), details=len(done), facts=events)
+            if not any(run.old for run in page):
+                break
+        return first
+
+    def _headers(self, state: str) -> Iterator[Batch]:
+        before, after = self.terms.headers_before, 0
+        while page := self._page(state, after, before, below=0):
+            due = [run.id for run in page if run.due]
+            done, events = retention.drop_runs(due) if due else ([], 0)
+            after = page[-1].id
+            yield Batch.of("runs", len(page), runs=len(done), events=events)
+            if not any(run.old for run in page):
+                break
+
+    def _page(self, state: str, after: int, before: datetime, *, below: int | None = None) -> list[retention.RunKey]:
+        events_below = self.terms.events_below if below is None else below
+        return retention.run_page(
+            self.tenant_id, state, after=after, before=before, events_below=events_below, limit=PAGE
+        )
+
+    def _events(self) -> Iterator[Batch]:
+        """Events that started no run go whole; those with runs are their runs' affair."""
+        before, events_below = self.terms.details_before, self.terms.events_below
+        below = max(events_below, retention.first_event_since(before))
+        after, first = self.events_from - 1, None
+        while ids := retention.event_page(self.tenant_id, after=after, below=below, limit=EVENT_IDS):
+            for start in range(0, len(ids), PAGE):
+                page = ids[start : start + PAGE]
+                gone, stays = retention.drop_events(page, before=before, below=events_below)
+                first = stays if first is None else first
+                yield Batch.of("events", len(page), events=gone)
+            after = ids[-1]
+        self.events_from = max(below, self.events_from) if first is None else first
+
+    def _rest(self) -> Iterator[Batch]:
+        headers, rules = self.terms.headers_before, self.terms.rules_before
+        drops: dict[str, Callable[[], int]] = {
+            "notices": lambda: retention.drop_notices(self.tenant_id, before=headers, limit=PAGE),
+            "rules": lambda: retention.drop_rules(self.tenant_id, before=rules, limit=RULES_AT_ONCE),
+        }
+        for what, drop in drops.items():
+            while gone := drop():
+                yield Batch(what, gone, {what: gone})

@@ -1,0 +1,75 @@
+"""Removes what tenants needn't keep any longer, at once instead of bit by bit."""
+
+import json
+import time
+from collections import Counter
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from automation.engine.retention.chore import forget
+from automation.engine.retention.rounds import round_of
+from tenants.models import Tenant
+
+EVERY = 2.0  # seconds between two lines of progress
+
+
+class Command(BaseCommand):
+    """`manage.py automation_prune --tenant acme`: the round that workers do, in batches; Ctrl-C loses nothing."""
+
+    help = __doc__
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Whose rows, for how long at most, and how the result is printed."""
+        parser.add_argument(
+            "--tenant", metavar="SLUG", help="this one only; without it all of them, one after the other"
+        )
+        parser.add_argument("--seconds", type=float, default=0.0, help="stop after so long; the next round goes on")
+        parser.add_argument("--pause", type=float, default=0.0, help="seconds of rest between two batches")
+        parser.add_argument("--json", action="store_true", help="the counts as one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Prints what was removed of each tenant, and progress to stderr."""
+        tenants = self._tenants(options["tenant"])
+        ends_at = time.monotonic() + options["seconds"] if options["seconds"] > 0 else None
+        total: dict[str, dict[str, int]] = {}
+        over = False
+        for tenant in tenants:
+            total[tenant.slug], over = self._prune(tenant, pause=options["pause"], ends_at=ends_at)
+            if over:
+                break
+        while options["tenant"] is None and not over and forget():
+            pass
+        if options["json"]:
+            self.stdout.write(json.dumps({"finished": not over, "removed": total}))
+            return
+        for slug, removed in total.items():
+            self.stdout.write(f"{slug}: {_said(removed)}")
+        if over:
+            self.stdout.write("Stopped as asked: there is more to do.")
+
+    def _tenants(self, slug: str | None) -> list[Tenant]:
+        found = Tenant.objects.order_by("id")
+        chosen = list(found if slug is None else found.filter(slug=slug))
+        if slug is not None and not chosen:
+            raise CommandError(f"There is no tenant {slug!r}.")
+        return chosen
+
+    def _prune(self, tenant: Tenant, *, pause: float, ends_at: float | None) -> tuple[dict[str, int], bool]:
+        removed: Counter[str] = Counter()
+        looked, said_at = 0, time.monotonic()
+        for batch in round_of(tenant.pk):
+            removed.update(batch.removed)
+            looked += batch.looked
+            if time.monotonic() - said_at >= EVERY:
+                said_at = time.monotonic()
+                self.stderr.write(f"{tenant.slug}: {batch.what}, {looked} rows looked at; {_said(removed)}")
+            if ends_at is not None and time.monotonic() >= ends_at:
+                return dict(removed), True
+            time.sleep(pause)
+        return dict(removed), False
+
+
+def _said(removed: dict[str, int]) -> str:
+    """What was removed, in a line."""
+    return ", ".join(f"{count} {what}" for what, count in sorted(removed.items())) or "nothing to remove"
