@@ -46,6 +46,7 @@ SETTINGS = {
     "lost_alone": "lost leases in a row from which on work is done with nothing beside it in its process",
     "sweep": "seconds between two rounds of chores: lost leases, sleeping lanes, forgotten events, counters",
     "control_poll": "seconds between two looks for cancelled runs whose effect is on its way",
+    "retention": "seconds between two rounds of retention for a tenant; 0: only by `automation_prune`",
     "step_timeout": "seconds that the mail of a notice may take",
     "step_timeout_max": "seconds that an outside step may take, whatever it asks for",
     "allow_loopback": "lets connections lead to this machine, and without TLS ¹",

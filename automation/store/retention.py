@@ -192,11 +192,11 @@ def drop_events(event_ids: Sequence[int], *, before: datetime, below: int) -> tu
     return gone, stays if gone == len(going) else min(going[0], stays or going[0])
 
 
-def drop_notices(tenant_id: int, *, before: datetime, limit: int) -> int:
-    """Deletes notices older than that moment."""
+def drop_older(table: str, tenant_id: int, *, before: datetime, limit: int) -> int:
+    """Deletes the tenant's rows of a table without anything that hangs on them, if they are older than that moment."""
     return statements.count(
-        "DELETE FROM automation_notice WHERE id IN (SELECT n.id FROM automation_notice n WHERE n.tenant_id = %s"
-        " AND n.created_at < %s ORDER BY n.id LIMIT %s)",
+        f"DELETE FROM {table} WHERE id IN (SELECT x.id FROM {table} x WHERE x.tenant_id = %s"  # noqa: S608 our own names
+        " AND x.created_at < %s ORDER BY x.id LIMIT %s)",
         [tenant_id, before, limit],
     )
 
@@ -213,6 +213,7 @@ def drop_rules(tenant_id: int, *, before: datetime, limit: int) -> int:
         ids = [row[0] for row in locked]
         if ids:
             statements.count("DELETE FROM automation_ruledraft WHERE rule_id = ANY(%s)", [ids])
+            statements.count("DELETE FROM automation_servedbatch WHERE rule_id = ANY(%s)", [ids])
             statements.count("UPDATE automation_rule SET published_id = NULL WHERE id = ANY(%s)", [ids])
             statements.count("DELETE FROM automation_ruleversion WHERE rule_id = ANY(%s)", [ids])
             statements.count("DELETE FROM automation_rule WHERE id = ANY(%s)", [ids])

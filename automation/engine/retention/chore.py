@@ -10,7 +10,7 @@ from django.db import DataError, IntegrityError, ProgrammingError
 
 from automation import queue
 from automation.conf import Conf
-from automation.engine.retention.batches import Batch
+from automation.engine.retention.portions import Portion
 from automation.engine.retention.rounds import round_of
 from automation.engine.retention.terms import FAILURES_KEPT, PAGE, PAUSES_KEPT
 from automation.store import clock, retention, timers
@@ -29,7 +29,7 @@ class RetentionChore:
     worker: uuid.UUID
     conf: Conf
     _asked_at: float = field(default_factory=lambda: -1e9)
-    _round: Iterator[Batch] | None = None
+    _round: Iterator[Portion] | None = None
     _tenant_id: int = 0
     _holds: bool = False
 

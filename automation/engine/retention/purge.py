@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from django.db import transaction
 
-from automation.engine.retention.batches import Batch
+from automation.engine.retention.portions import Portion
 from automation.engine.retention.tables import loose, owned
 from automation.engine.retention.terms import PAGE
 from automation.store import owned_rows
@@ -13,7 +13,7 @@ from automation.store import retention_rounds as rounds
 from tenants import audit
 
 
-def purge(tenant_id: int) -> Iterator[Batch]:
+def purge(tenant_id: int) -> Iterator[Portion]:
     """Deletes all rows of a closed tenant in batches; while a worker is on one of its steps nothing is touched.
 
     It can be stopped anywhere and begun again. Its end is an audit entry of the installation, for the tenant's own go,
@@ -29,7 +29,7 @@ def purge(tenant_id: int) -> Iterator[Batch]:
         what = str(model._meta.label_lower)
         while gone := owned_rows.drop_page(model, tenant_id, limit=PAGE):
             counts[what] += gone
-            yield Batch(what, gone, {what: gone})
+            yield Portion(what, gone, {what: gone})
     with transaction.atomic():
         if rounds.mark_purged(tenant_id):
             audit.record("tenant.purged", f"tenant:{tenant_id}", tenant_id=None, after=dict(counts))

@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from datetime import datetime
+from functools import partial
 
 from automation.core.states import RUN_STATES, TERMINAL_RUN
-from automation.engine.retention.batches import Batch
+from automation.engine.retention.portions import Portion
 from automation.engine.retention.purge import purge
 from automation.engine.retention.terms import PAGE, RESTORABLE, Terms
 from automation.store import retention
@@ -13,11 +14,12 @@ from automation.store import retention_rounds as rounds
 
 EVENT_IDS = 20 * PAGE  # ids that are read ahead: finding them costs more than keeping them
 RULES_AT_ONCE = 20
+AGED = {"notices": "automation_notice", "served batches": "automation_servedbatch"}
 ENDED = tuple(state for state in RUN_STATES if state in TERMINAL_RUN)
 NOT_ENDED = tuple(state for state in RUN_STATES if state not in TERMINAL_RUN)
 
 
-def round_of(tenant_id: int) -> Iterator[Batch]:
+def round_of(tenant_id: int) -> Iterator[Portion]:
     """Takes a tenant through retention; whoever stops asking stops it, and the next round goes on.
 
     Call it outside a transaction. A tenant that was closed long enough ago is purged instead.
@@ -44,7 +46,7 @@ class _Round:
         self.tenant_id, self.terms = tenant_id, terms
         self.runs_from, self.events_from = runs_from, events_from
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[Portion]:
         # Read before the walk: a run that ends while it goes on is looked at by the next one.
         live = retention.first_live_run(self.tenant_id, NOT_ENDED)
         stays = [live]
@@ -58,7 +60,7 @@ class _Round:
         known = [run_id for run_id in stays if run_id is not None]
         rounds.finish(self.tenant_id, runs_from=min(known, default=None), events_from=self.events_from)
 
-    def _details(self, state: str) -> Generator[Batch, None, int | None]:
+    def _details(self, state: str) -> Generator[Portion, None, int | None]:
         """Answers, at its end, the first run that keeps its details."""
         before, after, first = self.terms.details_before, self.runs_from - 1, None
         while page := self._page(state, after, before):
@@ -68,18 +70,18 @@ class _Round:
                 gone = set(done)
                 first = next((run.id for run in page if not run.stripped and run.id not in gone), None)
             after = page[-1].id
-            yield Batch.of("runs", len(page), details=len(done), facts=events)
+            yield Portion.of("runs", len(page), details=len(done), facts=events)
             if not any(run.old for run in page):
                 break
         return first
 
-    def _headers(self, state: str) -> Iterator[Batch]:
+    def _headers(self, state: str) -> Iterator[Portion]:
         before, after = self.terms.headers_before, 0
         while page := self._page(state, after, before, below=0):
             due = [run.id for run in page if run.due]
             done, events = retention.drop_runs(due) if due else ([], 0)
             after = page[-1].id
-            yield Batch.of("runs", len(page), runs=len(done), events=events)
+            yield Portion.of("runs", len(page), runs=len(done), events=events)
             if not any(run.old for run in page):
                 break
 
@@ -89,7 +91,7 @@ class _Round:
             self.tenant_id, state, after=after, before=before, events_below=events_below, limit=PAGE
         )
 
-    def _events(self) -> Iterator[Batch]:
+    def _events(self) -> Iterator[Portion]:
         """Events that started no run go whole; those with runs are their runs' affair."""
         before, events_below = self.terms.details_before, self.terms.events_below
         below = max(events_below, retention.first_event_since(before))
@@ -99,16 +101,17 @@ class _Round:
                 page = ids[start : start + PAGE]
                 gone, stays = retention.drop_events(page, before=before, below=events_below)
                 first = stays if first is None else first
-                yield Batch.of("events", len(page), events=gone)
+                yield Portion.of("events", len(page), events=gone)
             after = ids[-1]
         self.events_from = max(below, self.events_from) if first is None else first
 
-    def _rest(self) -> Iterator[Batch]:
+    def _rest(self) -> Iterator[Portion]:
         headers, rules = self.terms.headers_before, self.terms.rules_before
         drops: dict[str, Callable[[], int]] = {
-            "notices": lambda: retention.drop_notices(self.tenant_id, before=headers, limit=PAGE),
-            "rules": lambda: retention.drop_rules(self.tenant_id, before=rules, limit=RULES_AT_ONCE),
+            what: partial(retention.drop_older, table, self.tenant_id, before=headers, limit=PAGE)
+            for what, table in AGED.items()
         }
+        drops["rules"] = partial(retention.drop_rules, self.tenant_id, before=rules, limit=RULES_AT_ONCE)
         for what, drop in drops.items():
             while gone := drop():
-                yield Batch(what, gone, {what: gone})
+                yield Portion(what, gone, {what: gone})

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("automation", "0002_functions"),
+        ("automation", "0004_event_batch"),
         ("tenants", "0001_initial"),
     ]
 

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("automation", "0003_retention")]
+    dependencies = [("automation", "0005_retention")]
 
     operations = [
         AddIndexConcurrently(

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class Portion:
     """What one committed batch did: `looked` at so many rows of a kind, and removed so many of each."""
 
     what: str
@@ -12,6 +12,6 @@ class Batch:
     removed: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, what: str, looked: int, **removed: int) -> "Batch":
+    def of(cls, what: str, looked: int, **removed: int) -> "Portion":
         """A batch that names only what it did remove."""
         return cls(what, looked, {name: count for name, count in removed.items() if count})
