@@ -127,3 +127,4 @@ class RuleSpec:
     reads: frozenset[str]
     imports: Imports = "run"
     limit: RunLimit | None = None
+    expires: Span | None = None  # the longest life of a run; None is the most there is

@@ -7,7 +7,7 @@ RUN_MOVES: Mapping[str, frozenset[str]] = {
     "pending": frozenset({"running", "waiting", "paused", "succeeded", "failed", "cancelled", "suppressed"}),
     "running": frozenset({"waiting", "paused", "succeeded", "failed", "cancelled", "compensating"}),
     "waiting": frozenset({"running", "paused", "succeeded", "failed", "cancelled", "compensating"}),
-    "paused": frozenset({"pending", "running", "waiting", "failed", "cancelled"}),
+    "paused": frozenset({"pending", "running", "waiting", "succeeded", "failed", "cancelled"}),
     "compensating": frozenset({"compensated", "compensation_failed"}),
     "compensation_failed": frozenset({"compensating", "compensated", "cancelled"}),
     "succeeded": frozenset(),
@@ -52,6 +52,8 @@ TIMER_KINDS: tuple[str, ...] = (
     "compensation",
     "deliver",
 )
+# A bulk job: at work, through, stopped because too many failed again, or ended by a person.
+BULK_STATES: tuple[str, ...] = ("running", "finished", "stopped", "cancelled")
 TIMER_STATES: tuple[str, ...] = ("pending", "leased", "held")
 # How sure we are of an outside effect: not begun, about to be sent, known to have happened, or perhaps.
 EFFECT_STATES: tuple[str, ...] = ("none", "intended", "confirmed", "uncertain")
@@ -95,6 +97,7 @@ class Reason(StrEnum):
     POISON = "poison"
     DEADLINE = "deadline"
     CANCELLED_BY = "cancelled_by"
+    BY_HAND = "by_hand"
 
 
 def may_move(moves: Mapping[str, frozenset[str]], state: str, to: str) -> bool:

@@ -47,6 +47,7 @@ def compile_definition(
         reads=frozenset(scope.reads),
         imports=definition.imports,
         limit=_limit(definition),
+        expires=None if definition.expires is None else Span.parse(definition.expires),
     )
 
 

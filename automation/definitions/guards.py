@@ -17,7 +17,7 @@ MAX_GROUP_DEPTH, MAX_NESTING = 3, 4
 LATER_STEPS = frozenset({"wait", "callback", "parallel", "for_each", "start_rule"})
 LATER_TRIGGERS = frozenset({"elapsed", "schedule", "incoming_webhook"})
 LATER_ACTIONS = frozenset({"post_message", "http_request"})
-_LATER_WORDS = {"expires": (), "on_failure": ("keep",)}
+_LATER_WORDS = {"on_failure": ("keep",)}
 _LATER_STEP_WORDS = ("only_in", "calendar", "until")
 
 

@@ -225,7 +225,15 @@ class Definition(Part):
     again: Literal["both", "keep", "restart"] | None = None
     limit: LimitPart | None = None
     imports: Literal["run", "skip", "once"] = "run"
+    expires: str | None = None
     on_failure: Literal["keep"] = "keep"
+
+    @field_validator("expires")
+    @classmethod
+    def _expires(cls, text: str | None) -> str | None:
+        if text is not None and Span.parse(_duration(text)).is_zero:
+            raise ValueError(_("a run that lives for no time at all can do nothing"))
+        return text
 
     def to_json(self) -> dict[str, Any]:
         """The document as it is stored: what was written, with ids; loading and saving it changes nothing."""

@@ -18,6 +18,7 @@ from automation.core.errors import TemplateError
 from automation.core.keys import idempotency_key
 from automation.core.spec import Retry
 from automation.core.states import TERMINAL_RUN, TERMINAL_STEP
+from automation.engine.already import known
 from automation.engine.effects import ConnectionValues, EffectCall, Finished, OutsideDoor, perform
 from automation.engine.prepare import PrepareDoor
 from automation.engine.progress import RunInHand, StepInHand
@@ -34,10 +35,11 @@ LOST = "The worker died before the outcome was recorded."
 
 @dataclass(frozen=True, slots=True)
 class PutBack:
-    """The timer goes back as it is, due again after so many seconds; the run shows the reason."""
+    """The timer goes back as it is, due again after so many seconds; the run shows the reason. `hold`: it is held."""
 
     seconds: float
     reason: str = ""
+    hold: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,10 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Somebody asked to stop the run, or deleted its rule, and this is its next check."""
+    """Somebody asked to stop the run, deleted its rule, or its time is over, and this is its next check."""
+
+    state: str = "cancelled"
+    reason: str = "cancelled_by"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +85,10 @@ def held_back(
         return Drop()
     if run.cancel_requested_at is not None or (hand is not None and run.rule_id in hand.tenant.deleted_rules):
         return Cancel()
-    if lane_paused:
-        return PutBack(0.0)
+    if run.expired:
+        return Cancel("failed", "expired")
+    if lane_paused or run.state == "paused":
+        return PutBack(0.0, hold=run.state == "paused")
     if hand is None:
         return PutBack(PUT_OFF, "broken_reference")
     if run.rule_id in hand.tenant.paused_rules:
@@ -130,6 +137,9 @@ class Execute:
         lost = lost_attempt(step, wave)
         if lost is not None:
             return Ended(step, lost, final="delivery_unknown" if lost.state == "uncertain" else "exhausted")
+        done = known(run, step) if run.forked else None
+        if done is not None:
+            return Ended(step, done, final="delivery_unknown" if done.state == "uncertain" else "")
         return self._fill(run, step, claimed, action, wave)
 
     def _fill(self, run: RunInHand, step: StepInHand, claimed: Claimed, action: Action, wave: Wave) -> Decision:
@@ -183,7 +193,7 @@ class Execute:
         kept: dict[str, Any],
     ) -> EffectCall:
         event, node = run.event, step.node
-        epoch = step.row.epoch if step.row else 0
+        epoch = run.epoch + (step.row.epoch if step.row else 0)
         step.key = idempotency_key(
             tenant_id=event.tenant_id,
             record_key=event.record_key,

@@ -63,6 +63,7 @@ class LocalTurn:
             wave.write()
             self.timers.write(wave.timers)
             self.timers.settle([settlement])
+            self.timers.hold(wave.held)
             has_events = bool(captured().tenants or wave.events)
         if has_events:
             self.armed(claimed.tenant_id)

@@ -43,6 +43,9 @@ class Timers(Protocol):
     def settle(self, settlements: Sequence[Settlement]) -> None:
         """Deletes timers or puts them back; the last thing of a transaction. Raises Stale."""
 
+    def hold(self, timer_ids: Sequence[int]) -> None:
+        """Holds timers that the transaction has just put back: somebody paused their runs."""
+
     def settle_match(
         self, claimed: Claimed, *, more: bool, charge: int = 0, not_before: datetime | None = None
     ) -> bool:
@@ -94,6 +97,10 @@ class LaneTimers(Work):
         """Deletes timers or puts them back, all or none."""
         if claims.settle_wave(self.worker, settlements) != len(settlements):
             raise Stale
+
+    def hold(self, timer_ids: Sequence[int]) -> None:
+        """Holds timers that the transaction has just put back."""
+        timers.hold(timer_ids)
 
     def settle_match(
         self, claimed: Claimed, *, more: bool, charge: int = 0, not_before: datetime | None = None

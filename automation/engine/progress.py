@@ -1,14 +1,17 @@
 """What the stages hand to each other: a run in hand, a step in hand, and what becomes of its timer."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
+from automation.core.calendars import add
 from automation.core.spec import Node, RuleSpec
 from automation.engine.ruleset import Compiled, TenantRules
 from automation.engine.values import names
 from automation.store.events import EventRow
 from automation.store.runs import StepRow
+from automation.store.waves import LONGEST_LIFE
 
 
 class FollowUp(NamedTuple):
@@ -22,6 +25,13 @@ class FollowUp(NamedTuple):
 GONE = FollowUp()
 
 
+def longest_life(spec: RuleSpec | None, *, now: datetime, zone: ZoneInfo) -> timedelta:
+    """How long a run may take at most: what its rule says, in the tenant's calendar."""
+    if spec is None or spec.expires is None:
+        return LONGEST_LIFE
+    return add(now, spec.expires, zone) - now
+
+
 @dataclass(slots=True)
 class RunInHand:
     """A run under its lock (or just inserted), with all that its steps are judged and filled by."""
@@ -33,6 +43,7 @@ class RunInHand:
     was: str
     now: datetime
     forked: bool = False
+    epoch: int = 0
     state: str = ""
     reason: str = ""
     outputs: dict[str, Any] = field(default_factory=dict)

@@ -106,6 +106,15 @@ class HeapTimers(Work):
                 kept = replace(row, kind=one.kind or row.kind, step_id=one.step_id or row.step_id, lost=0)
                 self._put(replace(kept, deliveries=0 if one.step_id else kept.deliveries), one.due_at or self.clock)
 
+    def hold(self, timer_ids: Sequence[int]) -> None:
+        """Gives timers of paused runs to the database, where the verb that lets them go on finds them."""
+        rows = [self._rows.pop(one) for one in timer_ids]
+        if rows:
+            timers.set_timers(
+                [NewTimer(row.tenant_id, row.kind, row.deadline_at, row.run_id, row.step_id) for row in rows]
+            )
+            timers.hold_runs([row.run_id for row in rows if row.run_id is not None])
+
     def settle_match(
         self, claimed: Claimed, *, more: bool, charge: int = 0, not_before: datetime | None = None
     ) -> bool:

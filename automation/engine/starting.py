@@ -11,7 +11,7 @@ from automation.engine.ended import add_ended
 from automation.engine.execute import PUT_OFF
 from automation.engine.local import RecordInHand, take
 from automation.engine.match import Chosen, Judged
-from automation.engine.progress import FollowUp, RunInHand
+from automation.engine.progress import FollowUp, RunInHand, longest_life
 from automation.engine.ruleset import Compiled, TenantRules
 from automation.engine.stretch import walk
 from automation.store import runs
@@ -138,4 +138,5 @@ def _row(run: RunInHand) -> NewRun:
         record=event.record,
         root_event_id=event.root_id,
         depth=event.cause.depth,
+        life=longest_life(run.rule.spec, now=run.now, zone=run.tenant.zone),
     )

@@ -64,14 +64,15 @@ def take(claimed: Sequence[Claimed], timers: Timers) -> InHand:
     now, ours = timers.begin(claimed)
     versions = ruleset.by_version(row.version_id for row in rows.values())
     runs = {
-        row.id: _in_hand(row, versions[row.version_id], now=now)
+        row.id: in_hand(row, versions[row.version_id], now=now)
         for row in rows.values()
         if row.version_id in versions and versions[row.version_id].spec is not None
     }
     return InHand(rows=rows, runs=runs, steps=steps, ours=ours, now=now)
 
 
-def _in_hand(row: RunRow, rule: Compiled, *, now: datetime) -> RunInHand:
+def in_hand(row: RunRow, rule: Compiled, *, now: datetime) -> RunInHand:
+    """A locked run with its tenant's rules, and what its earlier steps left where later ones look at it."""
     run = RunInHand(
         id=row.id,
         tenant=ruleset.of_tenant(row.tenant_id, row.rules_version),
@@ -80,6 +81,7 @@ def _in_hand(row: RunRow, rule: Compiled, *, now: datetime) -> RunInHand:
         was=row.state,
         now=now,
         forked=row.forked,
+        epoch=row.epoch,
         reason=row.reason,
     )
     if rule.spec is not None and _looks_back(rule.spec):

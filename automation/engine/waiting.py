@@ -9,6 +9,7 @@ from django.utils import formats
 from django.utils.translation import gettext as _
 
 from automation.models import Pause, Rule, Run
+from tenants.models import AuditEntry
 
 PLACES = 1000  # a place in the line is counted to here
 
@@ -66,6 +67,13 @@ def _working(run: Run, timer: TimerRow) -> str:
 
 def _held(run: Run, rule: Rule) -> str:
     """What keeps the run from going on although its time may have come."""
+    if run.state == "paused":
+        entry = (
+            AuditEntry.objects.filter(tenant_id=run.tenant_id, target=f"run:{run.pk}", verb="pause")
+            .order_by("id")
+            .last()
+        )
+        return _because(_("Is held: this run was paused by itself."), entry.reason if entry else "")
     pauses = Pause.objects.filter(tenant_id=run.tenant_id, ended_at=None, level__in=["hold", "cancel"])
     for pause in pauses.filter(scope__in=["tenant", "rule"]).order_by("-scope"):
         if pause.scope == "tenant":

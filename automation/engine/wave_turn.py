@@ -107,6 +107,7 @@ class WaveTurn:
                 failpoints.hit("settle.before_commit")
             self.timers.write(wave.timers)
             self.timers.settle(wave.settlements)
+            self.timers.hold(wave.held)
         done.heard |= {event.tenant_id for event in wave.events}
         return done
 
@@ -199,6 +200,9 @@ class WaveTurn:
         if follow_up == GONE:
             wave.settlements.append(_gone(claimed))
             return
+        if run.was == "paused":
+            run.state = "paused"
+            wave.held.append(claimed.timer_id)
         due_at = follow_up.due_at or run.now
         wave.settlements.append(
             Settlement(claimed.timer_id, claimed.lease_seq, follow_up.kind, due_at, follow_up.step_id)
@@ -206,6 +210,7 @@ class WaveTurn:
 
 
 UNSTORABLE = "The outcome could not be stored:"
+CANCELLED = Cancel()
 
 
 def let_be(
@@ -221,14 +226,15 @@ def let_be(
     """What becomes of the timer of a step that isn't to be executed; the run shows why, or ends."""
     if isinstance(held, PutBack):
         _change_run(row, run, row.state, held.reason or row.reason, wave)
+        wave.held += [claimed.timer_id] if held.hold else []
         return _untouched(claimed, held, now=now)
     if isinstance(held, Cancel) and step is not None:
-        cancel_now(row, run, step, wave)
+        cancel_now(row, run, step, wave, held)
     return _gone(claimed)
 
 
-def cancel_now(row: RunRow, run: RunInHand | None, step: StepRow, wave: Wave) -> None:
-    """Ends a run at a check that its step passes: somebody asked for it. An attempt still open is one that was lost."""
+def cancel_now(row: RunRow, run: RunInHand | None, step: StepRow, wave: Wave, how: Cancel = CANCELLED) -> None:
+    """Ends a run at a check that its step passes, as was asked. An attempt still open is one that was lost."""
     if step.open_attempt:
         wave.closed.append(ClosedAttempt(step.id, step.attempts, "lost", LOST))
     wave.steps.append(
@@ -236,13 +242,13 @@ def cancel_now(row: RunRow, run: RunInHand | None, step: StepRow, wave: Wave) ->
             step_id=step.id,
             was=step.state,
             state="cancelled",
-            reason="cancelled_by",
+            reason=how.reason,
             attempts=step.attempts,
             effect_state="uncertain" if step.effect_state == "intended" else step.effect_state,
             ended=True,
         )
     )
-    _change_run(row, run, "cancelled", row.reason if row.reason == "superseded" else "cancelled_by", wave)
+    _change_run(row, run, how.state, row.reason if row.reason == "superseded" else how.reason, wave)
 
 
 def _change_run(row: RunRow, run: RunInHand | None, state: str, reason: str, wave: Wave) -> None:

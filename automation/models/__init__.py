@@ -1,5 +1,6 @@
 """The engine's tables."""
 
+from automation.models.bulk import BulkJob
 from automation.models.connections import Connection
 from automation.models.events import Event
 from automation.models.imports import ServedBatch
@@ -12,6 +13,7 @@ from automation.models.runs import Attempt, DeadLetter, Run, StepExecution
 
 __all__ = [
     "Attempt",
+    "BulkJob",
     "Connection",
     "DeadLetter",
     "Event",

@@ -38,6 +38,7 @@ class Run(TenantOwned):
     forked_from_run = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     forked_from_step = models.CharField(max_length=200, default="", db_default="", blank=True)
     details_removed_at = models.DateTimeField(null=True)  # by retention: states and times are left
+    epoch = models.SmallIntegerField(default=0, db_default=0)  # of a replay that sends again as new; adds to its steps'
 
     class Meta:
         constraints = [
@@ -60,6 +61,11 @@ class Run(TenantOwned):
                 fields=["forked_from_run", "event"],
                 name="automation_run_fork",
                 condition=Q(forked_from_run__isnull=False),
+            ),
+            # Runs whose time is over, and the round of the watch over live runs, of all tenants.
+            models.Index(fields=["deadline_at", "id"], name="automation_run_deadline", condition=Q(state__in=LIVE_RUN)),
+            models.Index(
+                fields=["event", "rule"], name="automation_run_replays", condition=Q(forked_from_run__isnull=False)
             ),
         ]
 
@@ -157,6 +163,7 @@ class DeadLetter(TenantOwned):
     resolved_at = models.DateTimeField(null=True)
     resolution = models.CharField(max_length=24, default="", db_default="", blank=True)
     actor = models.CharField(max_length=200, default="", db_default="", blank=True)
+    bulk_id = models.BigIntegerField(null=True)  # the bulk job that resolved it
 
     class Meta:
         constraints = [
@@ -168,6 +175,7 @@ class DeadLetter(TenantOwned):
             models.Index(fields=["tenant", "id"], name="automation_dead_list", condition=Q(resolved_at__isnull=True)),
             models.Index(fields=["step"], name="automation_dead_step", condition=Q(step__isnull=False)),
             models.Index(fields=["event"], name="automation_dead_event", condition=Q(event__isnull=False)),
+            models.Index(fields=["bulk_id"], name="automation_dead_bulk", condition=Q(bulk_id__isnull=False)),
         ]
 
     def __str__(self) -> str:

@@ -21,7 +21,9 @@ class RunRow:
     state: str
     reason: str
     cancel_requested_at: datetime | None
+    expired: bool
     forked: bool
+    epoch: int
     lane_paused: bool
     rules_version: int
     event: EventRow
@@ -46,7 +48,8 @@ class StepRow:
 
 LOCK_RUNS = f"""
 SELECT r.id, r.tenant_id, r.rule_id, r.rule_version_id, r.state, r.reason, r.cancel_requested_at,
-       r.forked_from_run_id IS NOT NULL, l.paused, l.rules_version, {COLUMNS}
+       COALESCE(r.deadline_at < automation_now(), false), r.forked_from_run_id IS NOT NULL, r.epoch,
+       l.paused, l.rules_version, {COLUMNS}
   FROM automation_run r JOIN automation_event e ON e.id = r.event_id
   JOIN automation_lane l ON l.tenant_id = r.tenant_id
  WHERE r.id = ANY(%s::bigint[]) ORDER BY r.id FOR NO KEY UPDATE OF r
@@ -116,7 +119,7 @@ def lock(run_ids: Sequence[int]) -> dict[int, RunRow]:
     found: dict[int, RunRow] = {}
     for values in statements.rows(LOCK_RUNS, [sorted(set(run_ids))]):
         id_, tenant_id, rule_id, version_id, state, reason, cancel_requested_at = values[:7]
-        forked, lane_paused, rules_version = values[7:10]
+        expired, forked, epoch, lane_paused, rules_version = values[7:12]
         found[id_] = RunRow(
             id=id_,
             tenant_id=tenant_id,
@@ -125,10 +128,12 @@ def lock(run_ids: Sequence[int]) -> dict[int, RunRow]:
             state=state,
             reason=reason,
             cancel_requested_at=cancel_requested_at,
+            expired=expired,
             forked=forked,
+            epoch=epoch,
             lane_paused=lane_paused,
             rules_version=rules_version,
-            event=row(values[10:]),
+            event=row(values[12:]),
         )
     return found
 

@@ -110,6 +110,42 @@ def hurry(tenant_id: int, run_ids: Sequence[int]) -> int:
     return len(lanes)
 
 
+def hold(timer_ids: Sequence[int]) -> None:
+    """Holds pending timers that the transaction has locked already."""
+    if timer_ids:
+        statements.count(
+            "UPDATE automation_timer SET state = 'held' WHERE id = ANY(%s::bigint[]) AND state = 'pending'",
+            [list(timer_ids)],
+        )
+
+
+def hold_runs(run_ids: Sequence[int]) -> int:
+    """Holds the pending timers of locked runs, their due times intact; answers how many."""
+    return statements.count(MOVE_TIMERS, ["held", list(run_ids), "pending"])
+
+
+def release_runs(run_ids: Sequence[int]) -> int:
+    """Lets the held timers of locked runs wait again as before, and tells their lanes; answers how many."""
+    lanes = statements.rows(f"{MOVE_TIMERS} RETURNING x.lane_id, x.due_at", ["pending", list(run_ids), "held"])
+    _tell(_earliest(lanes))
+    return len(lanes)
+
+
+MOVE_TIMERS = """
+UPDATE automation_timer x SET state = %s
+ WHERE x.id = ANY(ARRAY(SELECT y.id FROM automation_timer y JOIN automation_stepexecution s ON s.id = y.step_id
+                         WHERE s.run_id = ANY(%s::bigint[]) AND y.state = %s ORDER BY y.id FOR UPDATE OF y))
+"""
+
+
+def _earliest(timers: Iterable[tuple[int, datetime]]) -> list[tuple[int, datetime]]:
+    """Of each lane the earliest due time, the lanes in their order."""
+    found: dict[int, datetime] = {}
+    for lane_id, due_at in timers:
+        found[lane_id] = min(due_at, found.get(lane_id, due_at))
+    return sorted(found.items())
+
+
 def take_over(tenant_id: int) -> list[NewTimer]:
     """Takes a tenant's pending timers out of the database, for the runner that has its own; due ones are due now."""
     found = statements.rows(

@@ -80,8 +80,10 @@ def request_cancel(run_ids: Sequence[int]) -> None:
     )
 
 
-def cancel_runs(run_ids: Sequence[int], *, actor: str) -> int:
-    """Ends locked runs that no worker is on: timers deleted, steps and runs cancelled, open dead letters resolved.
+def cancel_runs(run_ids: Sequence[int], *, actor: str, state: str = "cancelled", reason: str = "cancelled_by") -> int:
+    """Ends locked runs that no worker is on: timers deleted, steps cancelled, open dead letters resolved.
+
+    The runs become cancelled, or what `state` and `reason` say.
 
     A step that was being done when its worker was lost has its attempt closed as lost, its effect uncertain.
     Answers how many runs were ended.
@@ -98,85 +100,79 @@ def cancel_runs(run_ids: Sequence[int], *, actor: str) -> int:
         [ids],
     )
     _execute(
-        "UPDATE automation_stepexecution SET state = 'cancelled', reason = 'cancelled_by',"
+        "UPDATE automation_stepexecution SET state = 'cancelled', reason = %s,"
         " ended_at = clock_timestamp(), effect_state ="
         " CASE WHEN effect_state = 'intended' THEN 'uncertain' ELSE effect_state END"
         " WHERE run_id = ANY(%s) AND state = ANY(%s)",
-        [ids, list(sources_of(STEP_MOVES, "cancelled"))],
+        [reason, ids, list(sources_of(STEP_MOVES, "cancelled"))],
     )
     ended = _execute(
-        "UPDATE automation_run SET state = 'cancelled', reason = 'cancelled_by', ended_at = clock_timestamp(),"
-        " cancel_requested_at = COALESCE(cancel_requested_at, automation_now()) WHERE id = ANY(%s) AND state = ANY(%s)",
-        [ids, list(CANCELLABLE)],
+        "UPDATE automation_run SET state = %s, reason = %s, ended_at = clock_timestamp(), cancel_requested_at ="
+        " CASE WHEN %s THEN COALESCE(cancel_requested_at, automation_now()) ELSE cancel_requested_at END"
+        " WHERE id = ANY(%s) AND state = ANY(%s)",
+        [state, reason, state == "cancelled", ids, list(CANCELLABLE)],
     )
     _execute(
-        "UPDATE automation_deadletter SET resolved_at = clock_timestamp(), resolution = 'cancelled', actor = %s"
+        "UPDATE automation_deadletter SET resolved_at = clock_timestamp(), resolution = %s, actor = %s"
         " WHERE run_id = ANY(%s) AND resolved_at IS NULL",
-        [actor, ids],
+        [reason if state != "cancelled" else state, actor, ids],
     )
     return ended
 
 
-def revive_step(step_id: int, *, as_new: bool) -> bool:
-    """Makes a dead step pending again, with its full number of attempts; False when it isn't dead any more.
+def revive_steps(step_ids: Sequence[int], *, as_new: bool) -> int:
+    """Makes dead steps pending again, with their full number of attempts; answers how many were dead.
 
     With `as_new` the epoch is raised and the key computed anew, so a receiver takes it for another effect.
     """
-    return (
-        _execute(
-            "UPDATE automation_stepexecution SET state = 'pending', reason = '', error = '', ended_at = NULL,"
-            " effect_state = 'none', retried_at_attempt = attempts, epoch = epoch + %(raise)s,"
-            " idempotency_key = CASE WHEN %(as_new)s THEN '' ELSE idempotency_key END,"
-            " request_sha256 = CASE WHEN %(as_new)s THEN '' ELSE request_sha256 END"
-            " WHERE id = %(step)s AND state = 'dead'",
-            {"raise": int(as_new), "as_new": as_new, "step": step_id},
-        )
-        == 1
+    return _execute(
+        "UPDATE automation_stepexecution SET state = 'pending', reason = '', error = '', ended_at = NULL,"
+        " effect_state = 'none', retried_at_attempt = attempts, epoch = epoch + %(raise)s,"
+        " idempotency_key = CASE WHEN %(as_new)s THEN '' ELSE idempotency_key END,"
+        " request_sha256 = CASE WHEN %(as_new)s THEN '' ELSE request_sha256 END"
+        " WHERE id = ANY(%(steps)s) AND state = 'dead'",
+        {"raise": int(as_new), "as_new": as_new, "steps": list(step_ids)},
     )
 
 
-def revive_run(run_id: int) -> bool:
-    """Makes a failed or parked run go on; False when it is in another state."""
-    return _move_run(run_id, "running", reason="", ended=False)
+def revive_runs(run_ids: Sequence[int]) -> int:
+    """Makes failed or parked runs go on; answers how many were."""
+    return _move_runs(run_ids, "running", reason="", ended=False)
 
 
-def fail_run(run_id: int, *, reason: str) -> bool:
-    """Ends a parked run whose step is given up; False when it is in another state."""
-    return _move_run(run_id, "failed", reason=reason, ended=True)
+def fail_runs(run_ids: Sequence[int], *, reason: str) -> int:
+    """Ends parked runs whose steps are given up; answers how many were parked."""
+    return _move_runs(run_ids, "failed", reason=reason, ended=True)
 
 
-def resolve(dead_letter_id: int, *, resolution: str, actor: str) -> bool:
-    """Closes a dead letter; False when somebody has closed it before."""
-    return (
-        _execute(
-            "UPDATE automation_deadletter SET resolved_at = clock_timestamp(), resolution = %s, actor = %s"
-            " WHERE id = %s AND resolved_at IS NULL",
-            [resolution, actor, dead_letter_id],
-        )
-        == 1
+def unmatch(event_ids: Sequence[int]) -> int:
+    """Puts events that were set aside back into the outbox; answers how many weren't there already."""
+    return _execute(
+        "UPDATE automation_event SET matched_at = NULL WHERE id = ANY(%s) AND matched_at IS NOT NULL",
+        [list(event_ids)],
     )
 
 
-def unmatch(event_id: int) -> bool:
-    """Puts an event that was set aside back into the outbox; False when it is there already."""
-    return (
-        _execute(
-            "UPDATE automation_event SET matched_at = NULL WHERE id = %s AND matched_at IS NOT NULL",
-            [event_id],
-        )
-        == 1
-    )
+def expired_runs(limit: int) -> list[tuple[int, int]]:
+    """(tenant, run) of live runs that have outlived their longest life, in the order in which their time was over."""
+    with connection.cursor() as cursor:
+        cursor.execute(EXPIRED_RUNS, [limit])
+        return list(cursor.fetchall())
 
 
-def _move_run(run_id: int, to: str, *, reason: str, ended: bool) -> bool:
+EXPIRED_RUNS = f"""
+SELECT r.tenant_id, r.id FROM automation_run r
+ WHERE r.state IN ({", ".join(f"'{state}'" for state in LIVE_RUN)}) AND r.deadline_at < (SELECT automation_now())
+ ORDER BY r.deadline_at, r.id LIMIT %s
+"""  # noqa: S608 states of the table
+
+
+def _move_runs(run_ids: Sequence[int], to: str, *, reason: str, ended: bool) -> int:
     sources: Collection[str] = {*sources_of(RUN_MOVES, to), *sources_of(OPERATOR_RUN_MOVES, to)}
-    return (
-        _execute(
-            "UPDATE automation_run SET state = %s, reason = %s, cancel_requested_at = NULL,"
-            " ended_at = CASE WHEN %s THEN clock_timestamp() END WHERE id = %s AND state = ANY(%s)",
-            [to, reason, ended, run_id, sorted(sources)],
-        )
-        == 1
+    return _execute(
+        "UPDATE automation_run SET state = %s, reason = %s, cancel_requested_at = NULL,"
+        " ended_at = CASE WHEN %s THEN clock_timestamp() END WHERE id = ANY(%s) AND state = ANY(%s)",
+        [to, reason, ended, list(run_ids), sorted(sources)],
     )
 
 

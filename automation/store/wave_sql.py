@@ -33,10 +33,11 @@ new_runs AS (
                               root_event_id, depth, started_at, ended_at, deadline_at)
   SELECT u.id, u.tenant_id, u.rule_id, u.version_id, u.event_id, 'event', u.state, u.reason, u.model, u.record,
          u.root_event_id, u.depth, CASE WHEN u.state NOT IN ('pending', 'suppressed') THEN clock_timestamp() END,
-         CASE WHEN u.ended THEN clock_timestamp() END, automation_now() + interval '400 days'
-    FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::varchar[], %s::varchar[],
-                %s::varchar[], %s::bigint[], %s::bigint[], %s::int[], %s::bool[])
-         AS u (id, tenant_id, rule_id, version_id, event_id, state, reason, model, record, root_event_id, depth, ended)
+         CASE WHEN u.ended THEN clock_timestamp() END, automation_now() + u.life
+    FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::text[], %s::text[],
+                %s::text[], %s::bigint[], %s::bigint[], %s::int[], %s::interval[], %s::bool[])
+         AS u (id, tenant_id, rule_id, version_id, event_id, state, reason, model, record, root_event_id, depth, life,
+               ended)
   ON CONFLICT (event_id, rule_id) WHERE origin = 'event' AND forked_from_run_id IS NULL DO NOTHING RETURNING 1),
 new_steps AS (
   INSERT INTO automation_stepexecution (id, tenant_id, run_id, path, kind, action, state, reason, attempts,
@@ -68,10 +69,11 @@ WITH new_runs AS (
                               root_event_id, depth, started_at, ended_at, deadline_at)
   SELECT u.id, u.tenant_id, u.rule_id, u.version_id, u.event_id, 'event', u.state, u.reason, u.model, u.record,
          u.root_event_id, u.depth, CASE WHEN u.state NOT IN ('pending', 'suppressed') THEN clock_timestamp() END,
-         CASE WHEN u.ended THEN clock_timestamp() END, automation_now() + interval '400 days'
-    FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::varchar[], %s::varchar[],
-                %s::varchar[], %s::bigint[], %s::bigint[], %s::int[], %s::bool[])
-         AS u (id, tenant_id, rule_id, version_id, event_id, state, reason, model, record, root_event_id, depth, ended)
+         CASE WHEN u.ended THEN clock_timestamp() END, automation_now() + u.life
+    FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::text[], %s::text[],
+                %s::text[], %s::bigint[], %s::bigint[], %s::int[], %s::interval[], %s::bool[])
+         AS u (id, tenant_id, rule_id, version_id, event_id, state, reason, model, record, root_event_id, depth, life,
+               ended)
   ON CONFLICT (event_id, rule_id) WHERE origin = 'event' AND forked_from_run_id IS NULL DO NOTHING RETURNING 1),
 new_steps AS (
   INSERT INTO automation_stepexecution (id, tenant_id, run_id, path, kind, action, state, reason, attempts,

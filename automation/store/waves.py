@@ -4,6 +4,7 @@ import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from automation.core.states import RUN_MOVES, STEP_MOVES, TERMINAL_RUN, may_move
@@ -11,6 +12,8 @@ from automation.store import events, statements, wave_sql
 from automation.store.claims import Settlement
 from automation.store.events import NewEvent
 from automation.store.timers import NewTimer
+
+LONGEST_LIFE = timedelta(days=400)
 
 
 class Stale(Exception):
@@ -103,6 +106,7 @@ class NewRun(NamedTuple):
     record: int | None
     root_event_id: int
     depth: int
+    life: timedelta = LONGEST_LIFE
 
 
 class NewDeadLetter(NamedTuple):
@@ -151,6 +155,7 @@ class Wave:
     sent: list[int] = field(default_factory=list)
     timers: list[NewTimer] = field(default_factory=list)
     settlements: list[Settlement] = field(default_factory=list)
+    held: list[int] = field(default_factory=list)  # timers of paused runs, put back and then held
 
     def write(self) -> None:
         """Writes all but the timers; raises `Stale` when a guarded row isn't as it was read, or a run is there already.
@@ -174,7 +179,7 @@ class Wave:
         new_runs = [(*run, run.state in TERMINAL_RUN) for run in self.new_runs]
         new_steps = [(*s[:11], dumps(s.input), dumps(s.output), s.error, s.started, s.ended) for s in self.new_steps]
         inserted = [
-            *statements.columns(new_runs, 12),
+            *statements.columns(new_runs, 13),
             *statements.columns(new_steps, 16),
             *statements.columns(self.attempts, 8),
             list(self.matched),

@@ -127,6 +127,15 @@ VERB_WORDS: dict[str, StrPromise] = {
     "cancel": _("cancelled it"),
     "retry": _("retried the failed step"),
     "discard": _("gave the failed step up"),
+    "complete": _("completed a step by hand"),
+    "skip": _("skipped a step"),
+    "pause": _("paused the run"),
+    "resume": _("let the run go on"),
+    "postpone": _("put a step off"),
+    "run_now": _("made a waiting step due at once"),
+    "replay": _("replayed the run"),
+    "wake": _("woke the run"),
+    "expire": _("ended the run at the end of its longest life"),
 }
 HELD_REASONS = frozenset({Reason.PAUSED, Reason.RULE_OFF})
 LOOP_REASONS = frozenset({Reason.LOOP_SAME_RULE, Reason.LOOP_DEPTH, Reason.LOOP_BUDGET, Reason.RATE})
@@ -166,6 +175,7 @@ REASON_WORDS: dict[str, StrPromise] = {
     Reason.POISON: _("It stopped the worker again and again"),
     Reason.DEADLINE: _("It took too long"),
     Reason.CANCELLED_BY: _("Cancelled by a person"),
+    Reason.BY_HAND: _("Done by a person"),
 }
 
 

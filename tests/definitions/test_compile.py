@@ -294,7 +294,6 @@ def test_times_out_of_bounds_are_refused(step: dict[str, Any], pointer: str) -> 
 @pytest.mark.parametrize(
     ("more", "pointer", "word"),
     [
-        ({"expires": "P30D"}, "/expires", "expires"),
         ({"on_failure": "undo"}, "/on_failure", "on_failure"),
         ({"trigger": {"kind": "schedule", "params": {"cron": "0 9 * * *"}}}, "/trigger/kind", "schedule"),
         ({"trigger": {"kind": "elapsed"}}, "/trigger/kind", "elapsed"),

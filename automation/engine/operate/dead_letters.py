@@ -1,47 +1,44 @@
-"""Retries or gives up what failed for good and waits for a person."""
+"""Retries or gives up what failed for good and waits for a person: one dead letter, or many in one transaction."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 
 from django.db import transaction
-from django.db.models import Q
 from django.utils.translation import gettext as _
 
-from automation.core.states import TERMINAL_STEP
 from automation.engine.operate import Refused
-from automation.models import DeadLetter, Rule, StepExecution
+from automation.models import DeadLetter, Rule
+from automation.store import letters as rows
 from automation.store import timers, verbs
 from automation.store.timers import NewTimer
 from automation.store.verbs import LockedRun
-from tenants import audit
 from tenants.context import current_actor, current_tenant
+from tenants.models import AuditEntry
 
 RETRIED, RETRIED_AS_NEW, DISCARDED = "retried", "retried_as_new", "discarded"
+RESOLUTIONS = {"retry": RETRIED, "retry_as_new": RETRIED_AS_NEW, "discard": DISCARDED}
 PARKED = "delivery_unknown"
 
 
-def retry(dead_letter_id: int, *, as_new: bool = False) -> None:
+@dataclass(slots=True)
+class Worked:
+    """What became of dead letters: those done, those that needed nothing, and why others were refused."""
+
+    done: list[int] = field(default_factory=list)
+    refused: dict[int, str] = field(default_factory=dict)
+
+
+def retry(dead_letter_id: int, *, as_new: bool = False, due_at: datetime | None = None) -> None:
     """Lets the run go on at its dead step, with all its attempts again and, unless `as_new`, under the same key.
 
     Steps before it aren't repeated. `as_new` raises the epoch: a receiver takes it for another effect. An event that
     was set aside is matched again. Twice does nothing more. Raises `DeadLetter.DoesNotExist`, and `Refused` where the
     run has gone on or was given up.
     """
-    tenant_id = current_tenant()
-    with transaction.atomic():
-        letter, run = _locked(tenant_id, dead_letter_id)
-        if letter.resolution in (RETRIED, RETRIED_AS_NEW):
-            return
-        _refuse_resolved(letter)
-        resolution = RETRIED_AS_NEW if as_new else RETRIED
-        if run is None or letter.step_id is None:
-            _match_again(tenant_id, letter)
-        else:
-            _refuse_moved_on(letter, run)
-            if not verbs.revive_step(letter.step_id, as_new=as_new) or not verbs.revive_run(run.id):
-                raise Refused(_("The step is no longer waiting for a person."))
-        _close(tenant_id, letter, verb="retry", resolution=resolution)
-        if run is not None and letter.step_id is not None:
-            timers.set_timers([NewTimer(tenant_id, "step", None, run_id=run.id, step_id=letter.step_id)])
+    verb = "retry_as_new" if as_new else "retry"
+    _one(dead_letter_id, verb, due={} if due_at is None else {dead_letter_id: due_at})
 
 
 def discard(dead_letter_id: int) -> None:
@@ -49,71 +46,154 @@ def discard(dead_letter_id: int) -> None:
 
     Twice does nothing more. Raises `DeadLetter.DoesNotExist`, and `Refused` for one that was retried or cancelled.
     """
-    tenant_id = current_tenant()
+    _one(dead_letter_id, "discard")
+
+
+def _one(dead_letter_id: int, verb: str, *, due: Mapping[int, datetime] | None = None) -> None:
+    if not DeadLetter.objects.filter(pk=dead_letter_id).exists():
+        raise DeadLetter.DoesNotExist
     with transaction.atomic():
-        letter, run = _locked(tenant_id, dead_letter_id)
-        if letter.resolution == DISCARDED:
-            return
-        _refuse_resolved(letter)
-        if run is not None and _is_parked(run):
-            verbs.fail_run(run.id, reason=PARKED)
-        _close(tenant_id, letter, verb="discard", resolution=DISCARDED)
+        worked = work_off([dead_letter_id], verb, due=due)
+    for refusal in worked.refused.values():
+        raise Refused(refusal)
 
 
-def _locked(tenant_id: int, dead_letter_id: int) -> tuple[DeadLetter, LockedRun | None]:
-    """The dead letter as it stands once its run is locked, and that run."""
-    run_id = DeadLetter.objects.values_list("run_id", flat=True).get(pk=dead_letter_id)
-    runs = verbs.lock_runs(tenant_id, [run_id]) if run_id is not None else []
-    letter = DeadLetter.objects.select_for_update(no_key=True).get(pk=dead_letter_id)
-    return letter, runs[0] if runs else None
+def work_off(
+    dead_letter_ids: Sequence[int], verb: str, *, due: Mapping[int, datetime] | None = None, bulk_id: int | None = None
+) -> Worked:
+    """Does "retry", "retry_as_new" or "discard" to dead letters of the tenant, inside the caller's transaction.
+
+    `due` says when each is tried again (now, if it doesn't). Those that are done already need nothing.
+    """
+    tenant_id, worked = current_tenant(), Worked()
+    found, runs = _locked(tenant_id, dead_letter_ids)
+    moved_on = {} if verb == "discard" else _moved_on(found, runs)
+    chosen = []
+    for letter in found:
+        if letter.resolution == RESOLUTIONS[verb] or {letter.resolution, RESOLUTIONS[verb]} == {
+            RETRIED,
+            RETRIED_AS_NEW,
+        }:
+            continue
+        refusal = _resolved(letter) or moved_on.get(letter.pk, "")
+        if refusal:
+            worked.refused[letter.pk] = refusal
+        else:
+            chosen.append(letter)
+    if chosen:
+        worked.done = [letter.pk for letter in chosen]
+        _write(tenant_id, chosen, runs, verb, due=due or {}, bulk_id=bulk_id)
+    return worked
 
 
-def _refuse_resolved(letter: DeadLetter) -> None:
+def _locked(tenant_id: int, dead_letter_ids: Sequence[int]) -> tuple[list[DeadLetter], dict[int, LockedRun]]:
+    """The dead letters as they stand once their runs are locked, and those runs."""
+    wanted = DeadLetter.objects.filter(pk__in=dead_letter_ids)
+    run_ids = [one for one in wanted.values_list("run_id", flat=True) if one is not None]
+    runs = {run.id: run for run in verbs.lock_runs(tenant_id, run_ids)}
+    return list(wanted.select_for_update(no_key=True).order_by("id")), runs
+
+
+def _resolved(letter: DeadLetter) -> str:
+    """Why a letter is nothing to be done about any more; "" for an open one."""
     if letter.resolved_at is None:
-        return
+        return ""
     reasons = {
         "cancelled": _("The run was cancelled: nothing is left to do."),
+        "expired": _("This run has outlived its longest life."),
+        "completed": _("A person has completed the step by hand."),
+        "skipped": _("A person has skipped the step."),
         DISCARDED: _("This was given up already."),
         RETRIED: _("This was retried already."),
         RETRIED_AS_NEW: _("This was retried already."),
     }
-    raise Refused(reasons.get(letter.resolution, _("This was resolved already.")))
+    return str(reasons.get(letter.resolution, _("This was resolved already.")))
 
 
-def _refuse_moved_on(letter: DeadLetter, run: LockedRun) -> None:
-    """A run goes on at its dead step only where that step is what stopped it."""
-    if Rule.objects.filter(pk=run.rule_id, deleted_at__isnull=False).exists():
-        raise Refused(_("The rule of this run was deleted."))
-    if run.expired:
-        raise Refused(_("This run has outlived its longest life."))
-    stopped = run.state == "failed" or _is_parked(run)
-    if not stopped or _has_gone_on(letter):
-        raise Refused(_("The run has gone on without this step, so it can't be repeated."))
+def _moved_on(letters: Sequence[DeadLetter], runs: Mapping[int, LockedRun]) -> dict[int, str]:
+    """Why a run can't go on at its dead step, by dead letter: only where that step is what stopped it, it can."""
+    deleted = set(
+        Rule.objects.filter(pk__in={run.rule_id for run in runs.values()}, deleted_at__isnull=False).values_list(
+            "pk", flat=True
+        )
+    )
+    gone_on = has_gone_on([letter for letter in letters if letter.step_id is not None])
+    found: dict[int, str] = {}
+    for letter in letters:
+        run = runs.get(letter.run_id or 0)
+        if run is None or letter.step_id is None:
+            continue
+        if run.rule_id in deleted:
+            found[letter.pk] = _("The rule of this run was deleted.")
+        elif run.expired:
+            found[letter.pk] = _("This run has outlived its longest life.")
+        elif letter.pk in gone_on or not (run.state == "failed" or _is_parked(run)):
+            found[letter.pk] = _("The run has gone on without this step, so it can't be repeated.")
+    return found
 
 
-def _has_gone_on(letter: DeadLetter) -> bool:
-    step = StepExecution.objects.get(dead_letters=letter)
-    others = StepExecution.objects.filter(run_id=step.run_id).exclude(pk=step.pk)
-    return others.filter(~Q(state__in=TERMINAL_STEP) | Q(ended_at__gt=step.ended_at)).exists()
+def has_gone_on(letters: Sequence[DeadLetter]) -> set[int]:
+    """Those of the dead letters whose runs have steps that are live, or that ended after the dead one."""
+    return rows.gone_on([letter.pk for letter in letters])
 
 
 def _is_parked(run: LockedRun) -> bool:
     return run.state == "waiting" and run.reason == PARKED
 
 
-def _match_again(tenant_id: int, letter: DeadLetter) -> None:
-    if letter.event_id is None or not verbs.unmatch(letter.event_id):
+def _write(
+    tenant_id: int,
+    letters: Sequence[DeadLetter],
+    runs: Mapping[int, LockedRun],
+    verb: str,
+    *,
+    due: Mapping[int, datetime],
+    bulk_id: int | None,
+) -> None:
+    of_steps = [letter for letter in letters if letter.step_id is not None and letter.run_id in runs]
+    if verb == "discard":
+        parked = [runs[letter.run_id].id for letter in of_steps if letter.run_id and _is_parked(runs[letter.run_id])]
+        verbs.fail_runs(parked, reason=PARKED)
+    else:
+        _revive(of_steps, as_new=verb == "retry_as_new")
+        _match_again(tenant_id, [letter for letter in letters if letter not in of_steps])
+    rows.resolve([one.pk for one in letters], resolution=RESOLUTIONS[verb], actor=current_actor().name, bulk_id=bulk_id)
+    _audit(tenant_id, letters, verb)
+    if verb != "discard":
+        timers.set_timers(
+            [
+                NewTimer(tenant_id, "step", due.get(letter.pk), run_id=letter.run_id, step_id=letter.step_id)
+                for letter in of_steps
+            ]
+        )
+
+
+def _revive(letters: Sequence[DeadLetter], *, as_new: bool) -> None:
+    step_ids = [letter.step_id for letter in letters if letter.step_id is not None]
+    run_ids = sorted({letter.run_id for letter in letters if letter.run_id is not None})
+    if verbs.revive_steps(step_ids, as_new=as_new) != len(step_ids) or verbs.revive_runs(run_ids) != len(run_ids):
+        raise Refused(_("The step is no longer waiting for a person."))
+
+
+def _match_again(tenant_id: int, letters: Sequence[DeadLetter]) -> None:
+    events = [letter.event_id for letter in letters if letter.event_id is not None]
+    if len(events) != len(letters) or verbs.unmatch(events) != len(events):
         raise Refused(_("The event waits to be matched already."))
-    transaction.on_commit(partial(timers.arm_match, tenant_id))
+    if events:
+        transaction.on_commit(partial(timers.arm_match, tenant_id))
 
 
-def _close(tenant_id: int, letter: DeadLetter, *, verb: str, resolution: str) -> None:
-    if not verbs.resolve(letter.pk, resolution=resolution, actor=current_actor().name):
-        raise Refused(_("This was resolved already."))
-    audit.record(
-        verb,
-        f"dead_letter:{letter.pk}",
-        tenant_id=tenant_id,
-        before={"run": letter.run_id, "step": letter.step_id, "event": letter.event_id, "reason": letter.reason},
-        after={"resolution": resolution},
+def _audit(tenant_id: int, letters: Sequence[DeadLetter], verb: str) -> None:
+    actor = current_actor()
+    AuditEntry.objects.bulk_create(
+        AuditEntry(
+            tenant_id=tenant_id,
+            actor_id=actor.id,
+            actor_name=actor.name,
+            verb="discard" if verb == "discard" else "retry",
+            target=f"dead_letter:{letter.pk}",
+            before={"run": letter.run_id, "step": letter.step_id, "event": letter.event_id, "reason": letter.reason},
+            after={"resolution": RESOLUTIONS[verb]},
+        )
+        for letter in letters
     )

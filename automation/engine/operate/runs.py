@@ -1,7 +1,8 @@
-"""Cancels runs: at once where no worker is on them, else by asking the worker."""
+"""Cancels, pauses and resumes runs: at once where no worker is on them, else when the worker is done."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -9,8 +10,9 @@ from django.utils.translation import gettext as _
 from automation.core.states import TERMINAL_RUN
 from automation.engine.operate import Refused
 from automation.models import Run
-from automation.store import verbs
+from automation.store import by_hand, timers, verbs
 from automation.store.verbs import LockedRun
+from tenants import audit
 from tenants.context import current_actor, current_tenant
 from tenants.models import AuditEntry
 
@@ -36,10 +38,7 @@ def cancel(run_id: int, reason: str = "") -> Cancelled:
     """
     tenant_id = current_tenant()
     with transaction.atomic():
-        runs = verbs.lock_runs(tenant_id, [run_id])
-        if not runs:
-            raise Run.DoesNotExist
-        run = runs[0]
+        run = _locked(tenant_id, run_id)
         if run.state == "cancelled":
             return Cancelled()
         if run.state in TERMINAL_RUN:
@@ -47,6 +46,65 @@ def cancel(run_id: int, reason: str = "") -> Cancelled:
         if run.state not in verbs.CANCELLABLE:
             raise Refused(_("This run is being undone and can't be cancelled now."))
         return _cancel_locked(tenant_id, [run], reason)
+
+
+def pause(run_id: int, reason: str = "") -> None:
+    """Pauses one run by itself: its timers are held, a step under way ends and nothing follows it.
+
+    Twice does nothing more. Raises `Run.DoesNotExist`, and `Refused` for a run that has ended, is being cancelled, or
+    waits for a person already.
+    """
+    tenant_id = current_tenant()
+    with transaction.atomic():
+        run = _locked(tenant_id, run_id)
+        if run.state == "paused":
+            return
+        if run.state in TERMINAL_RUN:
+            raise Refused(_("This run has ended: nothing is left to pause."))
+        if run.reason == "delivery_unknown":
+            raise Refused(_("This run does nothing until its dead step is decided: there is nothing to pause."))
+        if run.cancel_requested_at is not None:
+            raise Refused(_("This run is being cancelled."))
+        verbs.lock_timers([run.id])
+        if not by_hand.set_paused(run.id):
+            raise Refused(_("This run is being undone and can't be paused now."))
+        held = timers.hold_runs([run.id])
+        _note(tenant_id, run, "pause", reason, {"state": "paused", "timers": held})
+
+
+def resume(run_id: int, reason: str = "") -> None:
+    """Lets a run go on that somebody paused by itself; what fell due meanwhile is done now.
+
+    Twice does nothing more. Raises `Run.DoesNotExist`, and `Refused` for a run that has ended.
+    """
+    tenant_id = current_tenant()
+    with transaction.atomic():
+        run = _locked(tenant_id, run_id)
+        if run.state in TERMINAL_RUN:
+            raise Refused(_("This run has ended: nothing is left to go on with."))
+        if run.state != "paused":
+            return
+        by_hand.set_resumed(run.id)
+        released = timers.release_runs([run.id])
+        _note(tenant_id, run, "resume", reason, {"timers": released})
+
+
+def _locked(tenant_id: int, run_id: int) -> LockedRun:
+    runs = verbs.lock_runs(tenant_id, [run_id])
+    if not runs:
+        raise Run.DoesNotExist
+    return runs[0]
+
+
+def _note(tenant_id: int, run: LockedRun, verb: str, reason: str, after: dict[str, Any]) -> None:
+    audit.record(
+        verb,
+        f"run:{run.id}",
+        tenant_id=tenant_id,
+        reason=reason,
+        before={"state": run.state, "reason": run.reason},
+        after=after,
+    )
 
 
 def cancel_all(*, rule_id: int | None = None, before_version: int | None = None, reason: str = "") -> Cancelled:
@@ -75,8 +133,8 @@ def _cancel_batch(tenant_id: int, run_ids: Sequence[int], reason: str) -> Cancel
 
 def _cancel_locked(tenant_id: int, runs: Sequence[LockedRun], reason: str) -> Cancelled:
     """Runs under their locks: those with a leased timer have a worker on them, which alone may end them."""
-    timers = verbs.lock_timers([run.id for run in runs])
-    busy = [run for run in runs if "leased" in timers.get(run.id, ())]
+    states = verbs.lock_timers([run.id for run in runs])
+    busy = [run for run in runs if "leased" in states.get(run.id, ())]
     asked = [run for run in busy if run.cancel_requested_at is None]
     free = [run for run in runs if run not in busy]
     if asked:
