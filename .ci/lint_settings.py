@@ -3,4 +3,4 @@
 from northwind.settings import *  # noqa: F403
 
 INSTALLED_APPS = [*INSTALLED_APPS, "django_migration_linter"]  # noqa: F405
-MIGRATION_LINTER_OPTIONS = {"include_apps": ["tenants", "automation", "helpdesk", "crm"], "no_cache": True}
+MIGRATION_LINTER_OPTIONS = {"include_apps": ["tenants", "automation", "helpdesk", "crm", "imports"], "no_cache": True}

@@ -27,6 +27,7 @@ from automation.core.calendars import add as add_span
 from automation.core.facts import same
 from automation.core.spec import Retry
 from automation.engine.history import history_of, pending_for
+from automation.engine.imports import ImportRule, rules_on_import
 from automation.engine.operate import Refused
 from automation.engine.posting import DifferentBody, manual_rules_for, post_event, run_by_hand
 from automation.engine.sources import by_api, importing
@@ -43,6 +44,7 @@ __all__ = [
     "Effect",
     "FieldRef",
     "GroupRef",
+    "ImportRule",
     "LocalContext",
     "MemberRef",
     "NoteTarget",
@@ -73,6 +75,7 @@ __all__ = [
     "post_event",
     "register",
     "required",
+    "rules_on_import",
     "run_by_hand",
     "same",
 ]

@@ -56,6 +56,7 @@ INSTALLED_APPS = [
     "northwind",
     "northwind.helpdesk",
     "northwind.crm",
+    "northwind.imports",
 ]
 MIDDLEWARE = [
     "northwind.logs.RequestIdMiddleware",

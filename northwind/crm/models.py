@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from django.db import models
 from django.db.models import Q
-from django.db.models.functions import Now
+from django.db.models.functions import Lower, Now
 from django.utils.translation import gettext_lazy as _
 
 from automation.extend import Watched
@@ -109,6 +109,7 @@ class Lead(Watched):
             models.Index(fields=["tenant", "status", "id"], name="crm_lead_by_status"),
             models.Index(fields=["tenant", "company", "id"], name="crm_lead_of_company"),
             models.Index(fields=["tenant", "assignee", "status"], name="crm_lead_of_assignee"),
+            models.Index("tenant", Lower("email"), name="crm_lead_by_email", condition=~Q(email="")),
         ]
 
     def __str__(self) -> str:

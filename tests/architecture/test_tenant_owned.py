@@ -8,7 +8,7 @@ from django.db.models import ForeignKey, Model
 from tenants.managers import TenantManager
 from tenants.models import AuditEntry, TenantOwned
 
-OURS = {"tenants", "automation", "northwind", "helpdesk", "crm"}
+OURS = {"tenants", "automation", "northwind", "helpdesk", "crm", "imports"}
 # The engine serves all tenants at once from these, and no page of a tenant reads them but through the engine.
 SHARED = {"Lane", "Timer", "Worker", "Sweep", "Limits", "Pause", "Retention"}
 # On the engine's own hot rows a further index would cost more than it protects; an invariant checks them instead.

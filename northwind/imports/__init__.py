@@ -1,0 +1,1 @@
+"""Records from files of other systems, row by row, with a report of each."""

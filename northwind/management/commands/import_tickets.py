@@ -1,0 +1,11 @@
+"""Imports tickets from a CSV file: progress, a report of each row, and going on where it stopped."""
+
+from northwind.imports.command import ImportCommand
+from northwind.imports.tickets import TICKETS
+
+
+class Command(ImportCommand):
+    """`manage.py import_tickets FILE.csv --tenant acme --rules run`."""
+
+    help = __doc__
+    target = TICKETS
