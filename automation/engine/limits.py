@@ -20,6 +20,7 @@ def follow_tenant(sender: type[Tenant], instance: Tenant, created: bool, **kwarg
         if created:
             Lane.objects.get_or_create(tenant_id=instance.pk)
             Limits.objects.get_or_create(tenant_id=instance.pk)
+            pauses.follow_pauses(instance.pk)  # the whole installation may be paused
         else:
             pauses.follow_tenant(instance.pk)
 

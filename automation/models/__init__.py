@@ -8,6 +8,7 @@ from automation.models.lanes import Lane, Limits, Sweep, Timer, Worker
 from automation.models.notices import Notice
 from automation.models.pauses import Pause
 from automation.models.retention import Retention
+from automation.models.pauses import Drip, Pause
 from automation.models.rules import Rule, RuleDraft, RuleVersion
 from automation.models.runs import Attempt, DeadLetter, Run, StepExecution
 
@@ -16,6 +17,7 @@ __all__ = [
     "BulkJob",
     "Connection",
     "DeadLetter",
+    "Drip",
     "Event",
     "Lane",
     "Limits",

@@ -68,6 +68,8 @@ class Timer(models.Model):
     # No foreign key: the reaper deletes the worker's row, and a constraint would make claims and reaper wait.
     worker_id = models.UUIDField(null=True)
     deadline_at = models.DateTimeField(null=True)
+    # What lets it out at a rate, as long as it is held; no foreign key, as every insert would check it.
+    drip_id = models.BigIntegerField(null=True)
 
     class Meta:
         constraints = [
@@ -89,6 +91,9 @@ class Timer(models.Model):
             models.Index(fields=["worker_id"], name="automation_timer_leased_by", condition=Q(state="leased")),
             models.Index(
                 fields=["lane", "due_at"], name="automation_timer_match", condition=Q(kind="match", state="pending")
+            ),
+            models.Index(
+                fields=["drip_id", "due_at", "id"], name="automation_timer_drip", condition=Q(drip_id__isnull=False)
             ),
         ]
 

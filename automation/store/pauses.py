@@ -16,19 +16,44 @@ def open_pause(
     reason: str = "",
     actor: str = "",
     until: datetime | None = None,
+    rate: int | None = None,
 ) -> int | None:
     """Writes an open pause and answers its id; None when one of that scope is open already.
 
-    An empty `actor` means the engine itself. Flags aren't touched: the caller sets them in the same transaction.
+    An empty `actor` means the engine itself; at `until` it goes on by itself, at `rate` a minute if one is given.
+    Flags aren't touched: the caller sets them in the same transaction.
     """
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO automation_pause (scope, tenant_id, subject_id, level, reason, actor, since, until, ended_by)"
-            " VALUES (%s, %s, %s, %s, %s, %s, automation_now(), %s, '') ON CONFLICT DO NOTHING RETURNING id",
-            [scope, tenant_id, subject_id, level, reason, actor, until],
+            "INSERT INTO automation_pause"
+            " (scope, tenant_id, subject_id, level, reason, actor, since, until, ended_by, rate)"
+            " VALUES (%s, %s, %s, %s, %s, %s, automation_now(), %s, '', %s) ON CONFLICT DO NOTHING RETURNING id",
+            [scope, tenant_id, subject_id, level, reason, actor, until, rate],
         )
         row = cursor.fetchone()
     return row[0] if row else None
+
+
+def decide(pause_id: int, *, keep: str, recent_minutes: int | None, rate: int | None) -> datetime | None:
+    """Writes into an open pause how it goes on, and answers since when; None when it has ended meanwhile."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE automation_pause SET keep = %s, recent_minutes = %s, rate = %s, resumed_at = automation_now()"
+            " WHERE id = %s AND ended_at IS NULL RETURNING resumed_at",
+            [keep, recent_minutes, rate, pause_id],
+        )
+        row = cursor.fetchone()
+    return row[0] if row else None
+
+
+def count_dropped(pause_id: int, *, events: int, runs: int) -> None:
+    """Adds to what the end of a pause has dropped, in the transaction that drops it."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE automation_pause SET dropped_events = dropped_events + %s, dropped_runs = dropped_runs + %s"
+            " WHERE id = %s",
+            [events, runs, pause_id],
+        )
 
 
 def end_pause(scope: str, *, tenant_id: int | None, subject_id: int | None = None, actor: str = "") -> bool:
@@ -43,29 +68,49 @@ def end_pause(scope: str, *, tenant_id: int | None, subject_id: int | None = Non
     return ended > 0
 
 
-def drop_match(tenant_id: int) -> None:
-    """Deletes the tenant's pending match timer, a wake-up only: the events stay. A leased one ends with its matcher."""
+def drop_match(tenant_id: int | None) -> None:
+    """Deletes pending match timers, a tenant's or all: wake-ups only, the events stay. A leased one ends by itself."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "DELETE FROM automation_timer WHERE tenant_id = %s AND kind = 'match' AND state = 'pending'", [tenant_id]
+            "DELETE FROM automation_timer WHERE id IN (SELECT x.id FROM automation_timer x WHERE x.kind = 'match'"
+            " AND x.state = 'pending' AND (%(tenant)s::bigint IS NULL OR x.tenant_id = %(tenant)s)"
+            " ORDER BY x.id FOR UPDATE)",
+            {"tenant": tenant_id},
         )
 
 
-def set_flags(tenant_id: int, *, hold_new: bool, paused: bool) -> None:
-    """Sets what the claim reads; the last lock of its transaction. The lane of a closed tenant stays paused.
+def follow_pauses(tenant_id: int | None) -> int:
+    """Gives lanes, one tenant's or all, the flags that the claim reads, as the open pauses say; answers how many moved.
 
-    A lane that isn't paused any more joins the line where it stands now, so nobody saves up credit by being paused.
+    The last lock of its transaction. Lanes are locked before the pauses are read, so of two who pause or resume at
+    one moment the later one sees what the other has written. The lane of a closed tenant stays paused. A lane that
+    isn't paused any more joins the line where it stands now, so nobody saves up credit by being paused.
     """
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE automation_lane x SET hold_new = u.hold_new, paused = u.paused,"
-            " due_hint = x.due_hint OR (x.paused AND NOT u.paused),"
-            " stride_pass = CASE WHEN x.paused AND NOT u.paused THEN automation_join_pass(x.pool, x.stride_pass)"
-            " ELSE x.stride_pass END"
-            " FROM (SELECT t.id, t.closed_at IS NOT NULL OR %s AS hold_new, t.closed_at IS NOT NULL OR %s AS paused"
-            " FROM tenants_tenant t WHERE t.id = %s) u WHERE x.tenant_id = u.id",
-            [hold_new, paused, tenant_id],
+            "SELECT x.id FROM automation_lane x WHERE %(tenant)s::bigint IS NULL OR x.tenant_id = %(tenant)s"
+            " ORDER BY x.id FOR NO KEY UPDATE",
+            {"tenant": tenant_id},
         )
+        cursor.execute(FLAGS, {"tenant": tenant_id})
+        moved: int = cursor.rowcount
+    return moved
+
+
+FLAGS = """
+UPDATE automation_lane x
+   SET hold_new = u.hold_new, paused = u.paused, due_hint = x.due_hint OR (x.paused AND NOT u.paused),
+       stride_pass = CASE WHEN x.paused AND NOT u.paused THEN automation_join_pass(x.pool, x.stride_pass)
+                          ELSE x.stride_pass END
+  FROM (SELECT t.id, t.closed_at IS NOT NULL OR count(p.id) > 0 AS hold_new,
+               t.closed_at IS NOT NULL OR count(p.id) FILTER (WHERE p.level <> 'new') > 0 AS paused
+          FROM tenants_tenant t
+          LEFT JOIN automation_pause p ON p.ended_at IS NULL
+                AND (p.scope = 'installation' OR (p.scope = 'tenant' AND p.tenant_id = t.id))
+         WHERE %(tenant)s::bigint IS NULL OR t.id = %(tenant)s
+         GROUP BY t.id) u
+ WHERE x.tenant_id = u.id AND (x.hold_new, x.paused) IS DISTINCT FROM (u.hold_new, u.paused)
+"""
 
 
 def follow_tenant(tenant_id: int) -> None:
@@ -73,13 +118,7 @@ def follow_tenant(tenant_id: int) -> None:
 
     Closing stops it at once, as a pause that nobody but opening it again ends. In the caller's transaction.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT level FROM automation_pause WHERE scope = 'tenant' AND tenant_id = %s AND ended_at IS NULL",
-            [tenant_id],
-        )
-        levels = [row[0] for row in cursor.fetchall()]
-    set_flags(tenant_id, hold_new=bool(levels), paused=bool(levels) and levels != ["new"])
+    follow_pauses(tenant_id)
     bump_rules(tenant_id)
 
 
@@ -93,13 +132,14 @@ def bump_rules(tenant_id: int) -> None:
         )
 
 
-def in_flight(tenant_id: int, *, kind: str | None = None) -> list[tuple[int, str]]:
-    """The tenant's leased timers as (timer id, "host:pid" of the worker), oldest lease first; of one kind if given."""
+def in_flight(tenant_id: int | None, *, kind: str | None = None) -> list[tuple[int, str]]:
+    """Leased timers as (timer id, "host:pid" of the worker), oldest first: a tenant's or all; of a kind if given."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT x.id, COALESCE(w.host || ':' || w.pid, x.worker_id::text) FROM automation_timer x"
-            " LEFT JOIN automation_worker w ON w.id = x.worker_id"
-            " WHERE x.lane_id = automation_lane_of(%(tenant)s) AND x.tenant_id = %(tenant)s AND x.state = 'leased'"
+            " LEFT JOIN automation_worker w ON w.id = x.worker_id WHERE x.state = 'leased'"
+            " AND (%(tenant)s::bigint IS NULL OR (x.lane_id = automation_lane_of(%(tenant)s)"
+            " AND x.tenant_id = %(tenant)s))"
             " AND (%(kind)s::text IS NULL OR x.kind = %(kind)s) ORDER BY x.deadline_at, x.id",
             {"tenant": tenant_id, "kind": kind},
         )

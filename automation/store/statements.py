@@ -1,6 +1,6 @@
 """Runs one statement and answers its rows or its count: the only place where the store touches a cursor."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -8,7 +8,7 @@ import psycopg
 from django.db import connection
 
 
-def rows(sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+def rows(sql: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
     """All rows that a statement answers."""
     with _cursor() as cursor:
         _execute(cursor, sql, params)
@@ -50,7 +50,7 @@ def _cursor() -> Iterator[Any]:
         yield cursor
 
 
-def _execute(cursor: Any, sql: str, params: Sequence[Any]) -> None:
+def _execute(cursor: Any, sql: str, params: Sequence[Any] | Mapping[str, Any]) -> None:
     if isinstance(cursor, psycopg.Cursor):
         cursor.execute(sql, params or None, prepare=True)
     else:

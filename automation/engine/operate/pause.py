@@ -1,182 +1,97 @@
-"""Pauses and resumes a tenant or one of its rules, and says how far a pause has come."""
+"""Pauses a tenant; with its neighbours `held`, `resume`, `subjects` and `installation` the one door to all pauses."""
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from functools import partial
-from typing import Any
+from datetime import datetime
 
 from django.db import transaction
-from django.utils.translation import gettext as _
 
-from automation.engine.operate import Refused
+from automation.engine.operate.held import (
+    COUNTED,
+    Concerned,
+    PauseStatus,
+    concerned,
+    dripping,
+    find_pause,
+    held_by_rule,
+    kept_by_kind,
+    open_pause,
+    over_tenant,
+    status,
+    younger,
+)
+from automation.engine.operate.installation import (
+    InstallationStatus,
+    installation_status,
+    pause_installation,
+    resume_installation,
+)
+from automation.engine.operate.moments import check_until
+from automation.engine.operate.resume import AT_ONCE, Choice, as_json, resume
 from automation.engine.operate.runs import Cancelled, cancel_all
-from automation.models import Lane, Pause, Rule
-from automation.store import clock, pauses, timers
-from automation.store import rules as rule_rows
+from automation.engine.operate.subjects import (
+    end_rule_pause,
+    pause_connection,
+    pause_rule,
+    resume_connection,
+    resume_rule,
+)
+from automation.models import Pause
+from automation.store import clock, pauses
 from tenants import audit
-from tenants.context import NOBODY, acting_for, current_actor, current_tenant
+from tenants.context import NOBODY, acting_as, acting_for, current_actor, current_tenant
 
 LEVELS = ("new", "hold", "cancel")
-LONGEST = timedelta(days=36_525)  # a hundred years: what lies far beyond is no date that everybody can read
-COUNTED = pauses.COUNTED
 
 
-@dataclass(frozen=True, slots=True)
-class Concerned:
-    """What a pause would hold; each number counted to `COUNTED` at most."""
-
-    live_runs: int
-    in_flight: int
-    unmatched_events: int
-    timers_due: int
-
-
-@dataclass(frozen=True, slots=True)
-class PauseStatus:
-    """How far a pause has come: "running", "pausing" while a worker is still on something, or "paused".
-
-    `in_flight` steps are running on `workers` ("host:pid"); kept events, held runs and due timers are counted to
-    `COUNTED` at most.
-    """
-
-    state: str
-    pause: Pause | None
-    in_flight: int
-    workers: list[str]
-    kept_events: int
-    held_runs: int
-    timers_due: int
-
-
-def concerned() -> Concerned:
-    """What a pause of the current tenant would hold at this moment."""
-    tenant_id = current_tenant()
-    found = pauses.counts(tenant_id)
-    return Concerned(found["runs"], len(pauses.in_flight(tenant_id)), found["events"], found["timers_due"])
-
-
-def status() -> PauseStatus:
-    """Whether the current tenant's automation runs, and what a pause holds."""
-    tenant_id = current_tenant()
-    pause = open_pause()
-    lane = Lane.objects.get(tenant_id=tenant_id)
-    # A pause of new runs only waits for nobody but a matcher.
-    leases = pauses.in_flight(tenant_id, kind="match" if lane.hold_new and not lane.paused else None)
-    state = "running"
-    if pause is not None and (lane.paused or lane.hold_new):
-        state = "pausing" if leases else "paused"
-    found = pauses.counts(tenant_id)
-    return PauseStatus(
-        state=state,
-        pause=pause,
-        in_flight=len(leases),
-        workers=sorted({worker for _timer, worker in leases}),
-        kept_events=found["events"],
-        held_runs=found["runs"],
-        timers_due=found["timers_due"],
-    )
-
-
-def open_pause(rule_id: int | None = None) -> Pause | None:
-    """The open pause of the current tenant, or of one of its rules."""
-    scope = "tenant" if rule_id is None else "rule"
-    return Pause.objects.filter(scope=scope, tenant_id=current_tenant(), subject_id=rule_id, ended_at=None).first()
-
-
-def pause(*, level: str = "hold", reason: str, until: datetime | None = None) -> PauseStatus:
+def pause(*, level: str = "hold", reason: str, until: datetime | None = None, rate: int | None = None) -> PauseStatus:
     """Pauses the current tenant: "new" runs only, "hold" running ones at their next step, or "cancel" everything.
 
-    Nothing is lost: timers are frozen and events are kept. A pause that is open already is moved to the level asked
-    for; the same pause twice does nothing more. Raises `Refused` for an `until` that is past or more than
-    a hundred years ahead, ValueError for another level.
+    Nothing is lost: timers are frozen and events are kept. At `until` it goes on by itself, with what was held at
+    `rate` a minute if one is given. A pause that is open already is moved to the level asked for; the same pause
+    twice does nothing more. Raises `Refused` for an `until` that is past or more than a hundred years ahead and for a
+    rate that makes no sense, ValueError for another level.
     Level "cancel" works in batches of a transaction each: call it outside a transaction.
     """
     if level not in LEVELS:
         raise ValueError(f"there is no pause level {level}")
-    if until is not None and until <= clock.now():
-        raise Refused(_("The time to resume by itself is past already."))
-    if until is not None and until > clock.now() + LONGEST:
-        raise Refused(_("The time to resume by itself is more than a hundred years ahead."))
+    check_until(until, rate)
     tenant_id = current_tenant()
     with transaction.atomic():
-        _pause_rows(tenant_id, level=level, reason=reason, until=until)
+        _pause_rows(tenant_id, level=level, reason=reason, until=until, rate=rate)
     if level == "cancel":
         cancel_all(reason=reason)
     return status()
 
 
-def resume() -> PauseStatus:
-    """Lets the current tenant's automation go on: what was held is done now, kept events are matched in their order."""
-    tenant_id = current_tenant()
-    with transaction.atomic():
-        before = open_pause()
-        if before is not None and pauses.end_pause("tenant", tenant_id=tenant_id, actor=current_actor().name):
-            audit.record("resume", f"tenant:{tenant_id}", tenant_id=tenant_id, before=_as_json(before))
-            pauses.set_flags(tenant_id, hold_new=False, paused=False)
-            # In a transaction of its own: an arming locks the timer before the lane.
-            transaction.on_commit(partial(timers.arm_match, tenant_id))
-    return status()
-
-
-def pause_rule(rule_id: int, reason: str) -> None:
-    """Holds one rule: it still gets its runs, and they do nothing until it is resumed. Twice does nothing more."""
-    tenant_id = current_tenant()
-    with transaction.atomic():
-        rule = _lock_rule(rule_id)
-        opened = pauses.open_pause(
-            "rule", tenant_id=tenant_id, subject_id=rule.pk, reason=reason, actor=current_actor().name
-        )
-        if opened is not None:
-            audit.record("pause", f"rule:{rule.pk}", tenant_id=tenant_id, reason=reason, after={"level": "hold"})
-            pauses.bump_rules(tenant_id)
-
-
-def resume_rule(rule_id: int) -> None:
-    """Ends the pause of a rule, also one that the engine itself made; its held runs go on."""
-    tenant_id = current_tenant()
-    with transaction.atomic():
-        rule = _lock_rule(rule_id)
-        if end_rule_pause(rule):
-            if rule.on or rule.off_mode == "finish":
-                timers.hurry(tenant_id, rule_rows.held_runs(tenant_id, rule.pk))
-            pauses.bump_rules(tenant_id)
-
-
-def end_rule_pause(rule: Rule) -> bool:
-    """Ends the pause of a locked rule and audits it, inside the caller's transaction; False when there was none.
-
-    The caller hurries the held runs and makes workers read the rules anew.
-    """
-    before = open_pause(rule.pk)
-    if before is None:
-        return False
-    ended = pauses.end_pause("rule", tenant_id=rule.tenant_id, subject_id=rule.pk, actor=current_actor().name)
-    if ended:
-        audit.record("resume", f"rule:{rule.pk}", tenant_id=rule.tenant_id, before=_as_json(before))
-    return ended
-
-
 def resume_due() -> int:
-    """Ends the pauses of all tenants whose `until` has come; answers how many. A chore of the workers."""
-    due = Pause.objects.filter(ended_at=None, until__lte=clock.now(), scope__in=["tenant", "rule"])
-    found = [(tenant_id, rule_id) for tenant_id, rule_id in due.values_list("tenant_id", "subject_id") if tenant_id]
-    for tenant_id, rule_id in found:
-        with acting_for(tenant_id, NOBODY):
-            if rule_id is None:
-                resume()
+    """Ends the pauses whose `until` has come, each as it says; answers how many. A chore of the workers."""
+    due = Pause.objects.filter(ended_at=None, until__lte=clock.now()).order_by("id")
+    found = list(due)
+    for one in found:
+        choice = Choice(one.keep, one.recent_minutes, one.rate)
+        if one.tenant_id is None:
+            with acting_as(NOBODY):
+                resume_installation(choice)
+            continue
+        with acting_for(one.tenant_id, NOBODY):
+            if one.scope == "tenant":
+                resume(choice)
+            elif one.scope == "rule":
+                resume_rule(one.subject_id or 0, choice)
             else:
-                resume_rule(rule_id)
+                resume_connection(one.subject_id or 0, choice)
     return len(found)
 
 
-def _pause_rows(tenant_id: int, *, level: str, reason: str, until: datetime | None) -> None:
+def _pause_rows(tenant_id: int, *, level: str, reason: str, until: datetime | None, rate: int | None) -> None:
     actor = current_actor().name
     before = open_pause()
-    if before is not None and before.level == level and before.until == until:
+    if before is not None and (before.level, before.until, before.rate) == (level, until, rate):
         return
     if before is not None:
         pauses.end_pause("tenant", tenant_id=tenant_id, actor=actor)
-    opened = pauses.open_pause("tenant", tenant_id=tenant_id, level=level, reason=reason, actor=actor, until=until)
+    opened = pauses.open_pause(
+        "tenant", tenant_id=tenant_id, level=level, reason=reason, actor=actor, until=until, rate=rate
+    )
     if opened is None:
         return  # somebody else paused at the same moment: theirs stands
     audit.record(
@@ -184,41 +99,40 @@ def _pause_rows(tenant_id: int, *, level: str, reason: str, until: datetime | No
         f"tenant:{tenant_id}",
         tenant_id=tenant_id,
         reason=reason,
-        before=_as_json(before),
-        after={"level": level, "until": until.isoformat() if until else None},
+        before=as_json(before),
+        after={"level": level, "until": until.isoformat() if until else None, "rate": rate},
     )
     pauses.drop_match(tenant_id)
-    pauses.set_flags(tenant_id, hold_new=True, paused=level != "new")
-
-
-def _as_json(pause: Pause | None) -> dict[str, Any] | None:
-    if pause is None:
-        return None
-    return {
-        "level": pause.level,
-        "reason": pause.reason,
-        "since": pause.since.isoformat(),
-        "until": pause.until.isoformat() if pause.until else None,
-    }
-
-
-def _lock_rule(rule_id: int) -> Rule:
-    """The rule, locked, so that two switches of it follow each other; raises `Rule.DoesNotExist`."""
-    return Rule.objects.select_for_update(no_key=True).get(pk=rule_id, deleted_at=None)
+    pauses.follow_pauses(tenant_id)
 
 
 __all__ = [
+    "AT_ONCE",
     "COUNTED",
     "LEVELS",
     "Cancelled",
+    "Choice",
     "Concerned",
+    "InstallationStatus",
     "PauseStatus",
     "concerned",
+    "dripping",
+    "end_rule_pause",
+    "find_pause",
+    "held_by_rule",
+    "installation_status",
+    "kept_by_kind",
     "open_pause",
+    "over_tenant",
     "pause",
+    "pause_connection",
+    "pause_installation",
     "pause_rule",
     "resume",
+    "resume_connection",
     "resume_due",
+    "resume_installation",
     "resume_rule",
     "status",
+    "younger",
 ]

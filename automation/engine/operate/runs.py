@@ -119,13 +119,15 @@ def cancel_all(*, rule_id: int | None = None, before_version: int | None = None,
     for _pass in range(PASSES):
         before = total
         for run_ids in verbs.live_runs(tenant_id, rule_id=rule_id, before_version=before_version):
-            total += _cancel_batch(tenant_id, run_ids, reason)
+            total += cancel_batch(run_ids, reason)
         if total == before:
             break
     return total
 
 
-def _cancel_batch(tenant_id: int, run_ids: Sequence[int], reason: str) -> Cancelled:
+def cancel_batch(run_ids: Sequence[int], reason: str) -> Cancelled:
+    """Cancels those of the current tenant's runs that can be cancelled, in one transaction: a few hundred at most."""
+    tenant_id = current_tenant()
     with transaction.atomic():
         runs = [run for run in verbs.lock_runs(tenant_id, run_ids) if run.state in verbs.CANCELLABLE]
         return _cancel_locked(tenant_id, runs, reason)

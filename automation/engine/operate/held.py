@@ -1,0 +1,163 @@
+"""Says how a pause stands, what it holds, and what is still to come after it."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+
+from automation.models import Drip, Lane, Pause
+from automation.store import clock, held, pauses
+from tenants.context import current_tenant
+
+COUNTED = pauses.COUNTED
+AGES = [60, 24 * 60, 7 * 24 * 60]  # minutes: what "only the recent" is offered for
+
+
+@dataclass(frozen=True, slots=True)
+class Concerned:
+    """What a pause would hold; each number counted to `COUNTED` at most."""
+
+    live_runs: int
+    in_flight: int
+    unmatched_events: int
+    timers_due: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dripping:
+    """What is let out at a rate after a pause: `steps` and `events` are left, and the last comes about `ends_at`."""
+
+    drip: Drip
+    steps: int
+    events: int
+    ends_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PauseStatus:
+    """How far a pause has come: "running", "pausing" while a worker is still on something, or "paused".
+
+    `pause` is the tenant's own, else the whole installation's. `in_flight` steps are running on `workers`
+    ("host:pid"); kept events, held runs and due timers are counted to `COUNTED` at most. `dripping` is what an
+    earlier pause of the tenant had held.
+    """
+
+    state: str
+    pause: Pause | None
+    in_flight: int
+    workers: list[str]
+    kept_events: int
+    held_runs: int
+    timers_due: int
+    dripping: Dripping | None = None
+
+    @property
+    def by_installation(self) -> bool:
+        """Whether only the staff can end it."""
+        return self.pause is not None and self.pause.scope == "installation"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOfRule:
+    """Steps of a rule that are due and don't begin, and since when the oldest is."""
+
+    rule_id: int
+    rule_name: str
+    steps: int
+    oldest: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class KeptEvents:
+    """Events of a kind that no rule has seen yet, and when the oldest happened."""
+
+    model: str
+    change: str
+    name: str
+    source: str
+    events: int
+    oldest: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Younger:
+    """What of all that is held is younger than so many minutes."""
+
+    minutes: int
+    events: int
+    steps: int
+
+
+def concerned() -> Concerned:
+    """What a pause of the current tenant would hold at this moment."""
+    tenant_id = current_tenant()
+    found = pauses.counts(tenant_id)
+    return Concerned(found["runs"], len(pauses.in_flight(tenant_id)), found["events"], found["timers_due"])
+
+
+def status() -> PauseStatus:
+    """Whether the current tenant's automation runs, and what a pause holds."""
+    tenant_id = current_tenant()
+    lane = Lane.objects.get(tenant_id=tenant_id)
+    pause = over_tenant()
+    # A pause of new runs only waits for nobody but a matcher.
+    leases = pauses.in_flight(tenant_id, kind="match" if lane.hold_new and not lane.paused else None)
+    state = "running"
+    if pause is not None and (lane.paused or lane.hold_new):
+        state = "pausing" if leases else "paused"
+    found = pauses.counts(tenant_id)
+    return PauseStatus(
+        state=state,
+        pause=pause,
+        in_flight=len(leases),
+        workers=sorted({worker for _timer, worker in leases}),
+        kept_events=found["events"],
+        held_runs=found["runs"],
+        timers_due=found["timers_due"],
+        dripping=dripping(),
+    )
+
+
+def open_pause(rule_id: int | None = None) -> Pause | None:
+    """The open pause of the current tenant, or of one of its rules."""
+    return find_pause("tenant" if rule_id is None else "rule", rule_id)
+
+
+def find_pause(scope: str, subject_id: int | None = None) -> Pause | None:
+    """The open pause of the current tenant, its rule or its connection; of the installation, whoever asks."""
+    found = Pause.objects.filter(scope=scope, subject_id=subject_id, ended_at=None)
+    return (found if scope == "installation" else found.filter(tenant_id=current_tenant())).first()
+
+
+def over_tenant() -> Pause | None:
+    """The pause that stops the current tenant: its own, else that of the installation."""
+    stops = Q(scope="tenant", tenant_id=current_tenant()) | Q(scope="installation")
+    return Pause.objects.filter(stops, ended_at=None).order_by("-scope").first()
+
+
+def dripping(scope: str = "tenant", subject_id: int | None = None) -> Dripping | None:
+    """What is still let out after a pause of the current tenant, its rule or its connection; None where nothing is."""
+    found = Drip.objects.filter(scope=scope, tenant_id=current_tenant(), subject_id=subject_id, ended_at=None).first()
+    if found is None:
+        return None
+    steps, events = held.left(found.pk)
+    seconds = (steps + events) * 60 / found.rate
+    return Dripping(found, steps, events, max(found.next_at, clock.now()) + timedelta(seconds=seconds))
+
+
+def held_by_rule() -> list[HeldOfRule]:
+    """The current tenant's steps that are due or held, by rule, the most first."""
+    return [HeldOfRule(*row) for row in held.by_rule(current_tenant())]
+
+
+def kept_by_kind() -> list[KeptEvents]:
+    """The current tenant's kept events, by what happened, the most first."""
+    return [KeptEvents(*row) for row in held.by_kind(current_tenant())]
+
+
+def younger() -> list[Younger]:
+    """How much of what is held "only the recent" would keep, for each of `AGES`."""
+    return [
+        Younger(minutes, events, steps)
+        for minutes, (events, steps) in zip(AGES, held.younger_than(current_tenant(), AGES), strict=True)
+    ]

@@ -1,0 +1,110 @@
+"""Pauses and resumes the whole installation: every tenant at once, as staff do it and as a restored backup begins."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+
+from automation.engine.operate.held import find_pause, open_pause
+from automation.engine.operate.moments import check_until
+from automation.engine.operate.resume import AT_ONCE, Choice, Dropped, as_json, decide, drop_and_hold, write_down
+from automation.models import Pause
+from automation.store import installation as rows
+from automation.store import pauses, timers
+from tenants import audit
+from tenants.context import acting_for, current_actor
+
+LEVELS = ("new", "hold")
+
+
+@dataclass(frozen=True, slots=True)
+class InstallationStatus:
+    """Whether the whole installation runs: "running", "pausing" while workers are on something, or "paused".
+
+    `tenants` have something kept or due; the numbers count them all together, to a bound for each tenant.
+    """
+
+    state: str
+    pause: Pause | None
+    in_flight: int
+    workers: list[str]
+    tenants: int
+    kept_events: int
+    timers_due: int
+
+
+def installation_status() -> InstallationStatus:
+    """How the pause of the whole installation stands and what it holds; without one, what it would."""
+    pause = find_pause("installation")
+    leases = pauses.in_flight(None, kind="match" if pause is not None and pause.level == "new" else None)
+    holding = rows.holding()
+    return InstallationStatus(
+        state="running" if pause is None else "pausing" if leases else "paused",
+        pause=pause,
+        in_flight=len(leases),
+        workers=sorted({worker for _timer, worker in leases}),
+        tenants=len(holding),
+        kept_events=sum(events for _tenant, events, _steps in holding),
+        timers_due=sum(steps for _tenant, _events, steps in holding),
+    )
+
+
+def pause_installation(
+    *, level: str = "hold", reason: str, until: datetime | None = None, rate: int | None = None
+) -> InstallationStatus:
+    """Stops every tenant, and those that come: "new" runs only, or "hold" running ones at their next step as well.
+
+    Pauses of tenants stay beside it. The same twice does nothing more, another level or time moves it. At `until` it
+    goes on by itself, each tenant at `rate` a minute if one is given. Raises `Refused`, ValueError for another level.
+    """
+    if level not in LEVELS:
+        raise ValueError(f"an installation can't be paused at the level {level}")
+    check_until(until, rate)
+    with transaction.atomic():
+        before, actor = find_pause("installation"), current_actor().name
+        if before is None or (before.level, before.until, before.rate) != (level, until, rate):
+            if before is not None:
+                pauses.end_pause("installation", tenant_id=None, actor=actor)
+            pauses.open_pause(
+                "installation", tenant_id=None, level=level, reason=reason, actor=actor, until=until, rate=rate
+            )
+            after = {"level": level, "until": until.isoformat() if until else None, "rate": rate}
+            audit.record("pause", "installation", tenant_id=None, reason=reason, before=as_json(before), after=after)
+            pauses.drop_match(None)
+            pauses.follow_pauses(None)
+    return installation_status()
+
+
+def resume_installation(choice: Choice = AT_ONCE) -> InstallationStatus:
+    """Lets every tenant go on that has no pause of its own, each at the choice's rate.
+
+    Works in batches of a transaction each, and may be called again after a crash: the pause ends last.
+    """
+    choice.check()
+    pause = find_pause("installation")
+    moment = decide(pause, choice)
+    if pause is None or moment is None:
+        return installation_status()
+    dropped = Dropped()
+    for tenant_id, _events, _steps in rows.holding():
+        with acting_for(tenant_id, current_actor()):
+            if open_pause() is None:
+                more = drop_and_hold(pause, choice, moment=moment)
+                dropped = Dropped(dropped.events + more.events, dropped.runs + more.runs)
+    with transaction.atomic():
+        if pauses.end_pause("installation", tenant_id=None, actor=current_actor().name):
+            write_down(pause, choice, dropped)
+            rows.bump_all()
+            pauses.follow_pauses(None)
+            transaction.on_commit(arm_all)
+    return installation_status()
+
+
+def arm_all() -> None:
+    """Makes sure that the events of every tenant that has some get matched."""
+    timers.heal_match(age=0.0)
+
+
+def follow() -> int:
+    """Gives lanes that missed the pause of the installation their flags; answers how many. A chore of the workers."""
+    return pauses.follow_pauses(None) if rows.astray() else 0

@@ -1,0 +1,41 @@
+"""Reads and tells all tenants at once, for pauses of the whole installation."""
+
+from automation.store import statements
+from automation.store.drips import STEP_KINDS
+from automation.store.pauses import COUNTED
+
+# A probe of two indexes for each tenant.
+HOLDING = """
+SELECT h.* FROM (
+  SELECT l.tenant_id,
+         (SELECT count(*) FROM (SELECT 1 FROM automation_event e WHERE e.tenant_id = l.tenant_id
+             AND e.matched_at IS NULL LIMIT %(most)s) a) AS events,
+         (SELECT count(*) FROM (SELECT 1 FROM automation_timer x WHERE x.lane_id = l.id AND x.state = 'pending'
+             AND x.due_at <= (SELECT automation_now()) AND x.kind = ANY(%(kinds)s) LIMIT %(most)s) b) AS steps
+    FROM automation_lane l JOIN tenants_tenant t ON t.id = l.tenant_id AND t.closed_at IS NULL) h
+ WHERE h.events + h.steps > 0 ORDER BY h.tenant_id
+"""
+ASTRAY = """
+SELECT EXISTS (SELECT 1 FROM automation_pause p
+                 JOIN automation_lane l ON NOT l.hold_new OR (p.level <> 'new' AND NOT l.paused)
+                WHERE p.scope = 'installation' AND p.ended_at IS NULL)
+"""
+
+
+def holding() -> list[tuple[int, int, int]]:
+    """(tenant, kept events, due steps) of the open tenants that have some; each counted to `COUNTED` at most."""
+    found = statements.rows(HOLDING, {"most": COUNTED, "kinds": STEP_KINDS})
+    return [(row[0], row[1], row[2]) for row in found]
+
+
+def astray() -> bool:
+    """Whether a lane runs although the installation is paused: a tenant that was made at the same moment."""
+    return bool(statements.value(ASTRAY))
+
+
+def bump_all() -> None:
+    """Makes every worker read all rules and pauses anew; the locks of lanes, in order, come last in a transaction."""
+    statements.count(
+        "UPDATE automation_lane x SET rules_version = x.rules_version + 1 FROM (SELECT y.id FROM automation_lane y"
+        " ORDER BY y.id FOR NO KEY UPDATE) l WHERE x.id = l.id"
+    )
