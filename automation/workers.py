@@ -20,7 +20,7 @@ from automation.engine.ports import LaneTimers
 from automation.engine.retention.chore import RetentionChore
 from automation.engine.threads import ThreadDoor
 from automation.engine.wake import Sweeper, Waker
-from automation.engine.workplace import Claimed, adopt, cancelled, claim, dismiss, enlist, settle_in
+from automation.engine.workplace import Claimed, adopt, cancelled, claim, dismiss, enlist, let_out, settle_in
 from tenants.context import every_tenant
 
 log = structlog.get_logger(__name__)
@@ -203,11 +203,12 @@ class Pump:
         return [alone] if alone is not None else []
 
     def _control(self) -> None:
-        """Once a moment: has somebody cancelled a run whose effect is on its way? Its socket is shut then."""
+        """Once a moment: has somebody cancelled a run whose effect is on its way? What a pause had held drips on."""
         now = time.monotonic()
         if now - self._control_at < self.conf.control_poll:
             return
         self._control_at = now
+        let_out(self.conf)
         calls = {call.run_id: call for call in self.door.calls() if call.run_id}
         for run_id in cancelled(list(calls)):
             self.door.shut(calls[run_id])

@@ -148,8 +148,9 @@ class Execute:
             params = fill(run, step.node, action)
             step.input = params.model_dump(mode="json")
             used = {name: self._connection(run, name) for name in _connection_names(params)}
-            if any(name in run.tenant.paused_connections for name in used):
-                return PutBack(PUT_OFF, "endpoint_down")
+            stopped = next((name for name in used if name in run.tenant.paused_connections), None)
+            if stopped is not None:
+                return PutBack(PUT_OFF, run.tenant.paused_connections[stopped])
             prepared = PrepareDoor(run)
             instead = action.prepare(params, prepared)
             step.input |= prepared.kept

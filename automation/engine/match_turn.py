@@ -16,6 +16,7 @@ from automation.engine.advance import Advance
 from automation.engine.giving_way import in_a_moment, met_a_lock
 from automation.engine.match import Guard, Judged, judge
 from automation.engine.notices import event_set_aside_notice, rule_held_notice
+from automation.engine.pacing import admitted
 from automation.engine.ports import Timers
 from automation.engine.ruleset import Compiled
 from automation.engine.starting import Starting, groups
@@ -55,10 +56,14 @@ class MatchTurn:
         if not self._mark(claimed, [one.event.id for one in judged if not one.chosen]):
             return
         full = len(batch) >= self.conf.match_batch or len(judged) < len(batch)
-        turn = _Turn(Guard(tenant, self.conf), more=full or claimed.lost > 0)
-        turn.guard.foresee(judged)
+        chosen = [one for one in judged if one.chosen]
+        now, later = admitted(tenant.pace, chosen)
+        turn = _Turn(
+            Guard(tenant, self.conf), more=full or claimed.lost > 0 or len(now) < len(chosen), not_before=later
+        )
+        turn.guard.foresee(now)
         ends_at = math.inf  # the first group has its turn however long judging took: the next turn would be no shorter
-        for group in groups([one for one in judged if one.chosen]):
+        for group in groups(now):
             if stopping() or time.monotonic() > ends_at:
                 turn.more = True
                 break

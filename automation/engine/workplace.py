@@ -4,13 +4,13 @@ import os
 import uuid
 
 from automation.conf import Conf
-from automation.store import claims
+from automation.store import claims, drips
 from automation.store import runs as store
 from automation.store.claims import Claimed
 
 SHORTEST_IDLE = 1.0  # seconds; below that a busy machine would break transactions that are well
 
-__all__ = ["Claimed", "adopt", "cancelled", "claim", "dismiss", "enlist", "settle_in"]
+__all__ = ["Claimed", "adopt", "cancelled", "claim", "dismiss", "enlist", "let_out", "settle_in"]
 
 
 def enlist(worker: uuid.UUID, *, pool: str, release: str, host: str, lease: float) -> None:
@@ -41,6 +41,11 @@ def claim(worker: uuid.UUID, conf: Conf, *, pool: str, most: int, floor: int, ma
 def adopt(worker: uuid.UUID) -> list[Claimed]:
     """What is leased under the worker's id, after an answer of the database got lost."""
     return claims.adopt(worker)
+
+
+def let_out(conf: Conf) -> int:
+    """Lets out what drips hold, up to the look after the next; answers how many steps."""
+    return drips.let_out(ahead=2 * conf.control_poll)
 
 
 def cancelled(run_ids: list[int]) -> list[int]:

@@ -6,9 +6,8 @@ from automation.models.events import Event
 from automation.models.imports import ServedBatch
 from automation.models.lanes import Lane, Limits, Sweep, Timer, Worker
 from automation.models.notices import Notice
-from automation.models.pauses import Pause
-from automation.models.retention import Retention
 from automation.models.pauses import Drip, Pause
+from automation.models.retention import Retention
 from automation.models.rules import Rule, RuleDraft, RuleVersion
 from automation.models.runs import Attempt, DeadLetter, Run, StepExecution
 

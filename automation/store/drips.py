@@ -27,6 +27,7 @@ def open_drip(
             "INSERT INTO automation_drip (pause_id, tenant_id, scope, subject_id, rate, kept_until, since, next_at)"
             " SELECT %s, %s, %s, %s, %s, %s, t, t FROM automation_now() t"
             " ON CONFLICT (tenant_id, scope, subject_id) WHERE ended_at IS NULL DO UPDATE SET rate = EXCLUDED.rate,"
+            " next_at = LEAST(automation_drip.next_at, EXCLUDED.next_at + interval '1 minute' / EXCLUDED.rate),"
             " pause_id = EXCLUDED.pause_id, kept_until = GREATEST(automation_drip.kept_until, EXCLUDED.kept_until)"
             " RETURNING id",
             [pause_id, tenant_id, scope, subject_id, rate, kept_until],
@@ -88,6 +89,17 @@ def admit(drip_id: int, *, wanted: int) -> Admitted:
     """How many of so many kept events may start their runs now; they count as started."""
     granted, next_at = statements.rows("SELECT * FROM automation_admit(%s, %s)", [drip_id, wanted])[0]
     return Admitted(granted, next_at)
+
+
+def hurry_match(tenant_id: int) -> None:
+    """Makes a matcher come now that was put off until the next event may start its runs; the lane is locked last."""
+    lanes = statements.rows(
+        "UPDATE automation_timer SET due_at = LEAST(due_at, automation_now()) WHERE tenant_id = %s AND kind = 'match'"
+        " AND state = 'pending' RETURNING lane_id, due_at",
+        [tenant_id],
+    )
+    for lane_id, due_at in lanes:
+        statements.value("SELECT automation_lane_due(%s, %s)", [lane_id, due_at])
 
 
 def last_kept(tenant_id: int) -> int | None:

@@ -10,7 +10,7 @@ from tenants.models import AuditEntry, TenantOwned
 
 OURS = {"tenants", "automation", "northwind", "helpdesk", "crm", "imports"}
 # The engine serves all tenants at once from these, and no page of a tenant reads them but through the engine.
-SHARED = {"Lane", "Timer", "Worker", "Sweep", "Limits", "Pause", "Retention"}
+SHARED = {"Lane", "Timer", "Worker", "Sweep", "Limits", "Pause", "Drip", "Retention"}
 # On the engine's own hot rows a further index would cost more than it protects; an invariant checks them instead.
 HOT = {"Event", "Run", "StepExecution", "Attempt", "DeadLetter", "Notice"}
 

@@ -105,6 +105,6 @@ def arm_all() -> None:
     timers.heal_match(age=0.0)
 
 
-def follow() -> int:
+def follow_installation() -> int:
     """Gives lanes that missed the pause of the installation their flags; answers how many. A chore of the workers."""
     return pauses.follow_pauses(None) if rows.astray() else 0

@@ -20,6 +20,7 @@ from automation.engine.operate.held import (
 )
 from automation.engine.operate.installation import (
     InstallationStatus,
+    follow_installation,
     installation_status,
     pause_installation,
     resume_installation,
@@ -119,6 +120,7 @@ __all__ = [
     "dripping",
     "end_rule_pause",
     "find_pause",
+    "follow_installation",
     "held_by_rule",
     "installation_status",
     "kept_by_kind",

@@ -190,6 +190,7 @@ def _change_pace(choice: Choice) -> None:
             drips.open_drip(
                 pause.pk, tenant_id=tenant_id, scope="tenant", subject_id=None, rate=choice.rate, kept_until=None
             )
+        drips.hurry_match(tenant_id)
         audit.record(
             "pace",
             f"tenant:{tenant_id}",
@@ -197,7 +198,6 @@ def _change_pace(choice: Choice) -> None:
             before={"rate": still.drip.rate, "steps": still.steps, "events": still.events},
             after=choice.as_json() | {"dropped_events": dropped.events, "dropped_runs": dropped.runs},
         )
-    timers.arm_match(tenant_id)
 
 
 def write_down(pause: Pause, choice: Choice, dropped: Dropped) -> None:

@@ -1,0 +1,339 @@
+"""What a pause has held goes on as the person who resumes asks: at once, at a rate, only the recent, or not at all."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import pytest
+from database_clock import StoppedClock
+from operating import Place, make_event, make_live_run, make_rule
+from operating import place as new_place
+
+from automation.engine.operate import Refused, pause
+from automation.engine.operate.pause import Choice
+from automation.models import Drip, Event, Lane, Pause, Rule, Run, Timer
+from automation.store import clock, drips
+from automation.store import rules as rule_rows
+from tenants.context import acting_for, every_tenant
+from tenants.models import AuditEntry
+
+AHEAD = 0.4
+
+
+@pytest.fixture
+def acme(db: None) -> Iterator[Place]:
+    acme = new_place()
+    with acting_for(acme.tenant.pk, acme.actor):
+        yield acme
+
+
+def due_runs(rule: Rule, number: int, **about: object) -> list[int]:
+    """Runs whose step is due, the first for the longest time."""
+    return [make_live_run(rule, **about).pk for _ in range(number)]
+
+
+def let_out_all(stopped: StoppedClock, *, every: float = 0.2, most: int = 1000) -> list[tuple[int, datetime]]:
+    """Lets a drip go on until it ends, by looks as the workers do; (run, due time) in the order of the due times."""
+    for _ in range(most):
+        drips.let_out(ahead=AHEAD)
+        if not Drip.objects.filter(ended_at=None).exists():
+            break
+        stopped.forward(every)
+    return list(
+        Timer.objects.filter(state="pending", kind="step").order_by("due_at", "id").values_list("run_id", "due_at")
+    )
+
+
+def test_what_was_held_goes_on_at_the_rate_asked_for_and_in_its_order(acme: Place) -> None:
+    runs = due_runs(make_rule(acme.tenant), 30)
+    stopped = StoppedClock()
+    pause.pause(reason="the pager is broken")
+
+    status = pause.resume(Choice(rate=600))
+
+    assert status.state == "running"
+    assert status.dripping is not None
+    assert (status.dripping.steps, status.dripping.drip.rate) == (30, 600)
+    assert Timer.objects.filter(state="held").count() == 30
+    resumed_at = stopped.at
+    out = let_out_all(stopped)
+    assert [run for run, _due in out] == runs
+    assert [due for _run, due in out] == [resumed_at + timedelta(seconds=place / 10) for place in range(30)]
+    assert acme.lane.due_hint or acme.lane.wake_at is not None
+    assert pause.dripping() is None
+
+
+def test_no_look_lets_more_out_than_the_rate_allows_however_often_or_seldom_workers_look(acme: Place) -> None:
+    due_runs(make_rule(acme.tenant), 12)
+    stopped = StoppedClock()
+    pause.pause(reason="")
+    pause.resume(Choice(rate=60))
+
+    assert [drips.let_out(ahead=AHEAD) for _ in range(3)] == [1, 0, 0]
+    stopped.forward(3600)  # all workers were away for an hour
+    assert drips.let_out(ahead=AHEAD) == 1
+    assert Timer.objects.filter(state="held").count() == 10
+
+
+def test_a_step_that_falls_due_during_a_drip_does_not_queue_behind_it(acme: Place) -> None:
+    rule = make_rule(acme.tenant)
+    due_runs(rule, 50)
+    StoppedClock()
+    pause.pause(reason="")
+    pause.resume(Choice(rate=60))
+
+    later = make_live_run(rule)
+
+    assert Timer.objects.get(run_id=later.pk).state == "pending"
+
+
+def test_a_pause_amid_a_drip_stops_it_and_resuming_at_once_lets_all_of_it_go(acme: Place) -> None:
+    due_runs(make_rule(acme.tenant), 10)
+    stopped = StoppedClock()
+    pause.pause(reason="")
+    pause.resume(Choice(rate=60))
+    drips.let_out(ahead=AHEAD)
+    pause.pause(reason="again")
+    stopped.forward(60)
+
+    assert drips.let_out(ahead=AHEAD) == 0
+
+    pause.resume()
+    assert Timer.objects.filter(state="pending", kind="step", due_at__lte=stopped.at).count() == 10
+    assert not Drip.objects.filter(ended_at=None).exists()
+
+
+def test_a_second_resume_at_a_rate_takes_over_what_the_first_has_left(acme: Place) -> None:
+    rule = make_rule(acme.tenant)
+    first = due_runs(rule, 4)
+    stopped = StoppedClock()
+    pause.pause(reason="")
+    pause.resume(Choice(rate=60))
+    pause.pause(reason="again")
+    second = due_runs(rule, 4)
+
+    pause.resume(Choice(rate=6000))
+
+    assert Drip.objects.get(ended_at=None).rate == 6000
+    assert [run for run, _due in let_out_all(stopped)] == first + second
+
+
+def test_the_rate_can_be_changed_while_it_drips(acme: Place) -> None:
+    due_runs(make_rule(acme.tenant), 10)
+    StoppedClock()
+    pause.pause(reason="")
+    pause.resume(Choice(rate=1))
+
+    pause.resume(Choice(rate=6000))
+    assert Drip.objects.get().rate == 6000
+
+    pause.resume()
+    assert Timer.objects.filter(state="pending", kind="step").count() == 10
+    assert list(AuditEntry.objects.order_by("id").values_list("verb", flat=True))[-2:] == ["pace", "pace"]
+
+
+def test_only_the_recent_goes_on_and_what_was_dropped_is_written_down(acme: Place) -> None:
+    rule = make_rule(acme.tenant)
+    old, recent = due_runs(rule, 2)
+    long_ago = clock.now() - timedelta(hours=3)
+    Timer.objects.filter(run_id=old).update(due_at=long_ago)
+    gone = make_event(acme.tenant, matched_at=None)
+    Event.objects.filter(pk=gone.pk).update(created_at=long_ago)
+    kept = make_event(acme.tenant, matched_at=None)
+    pause.pause(reason="a storm")
+    assert next((one.minutes, one.events, one.steps) for one in pause.younger()) == (60, 1, 1)
+
+    pause.resume(Choice("recent", recent_minutes=60))
+
+    states = dict(Run.objects.filter(pk__in=[old, recent]).values_list("pk", "state"))
+    assert states == {old: "cancelled", recent: "running"}
+    ended = Pause.objects.get()
+    assert (ended.dropped_events, ended.dropped_runs) == (1, 1)
+    assert Event.objects.get(pk=gone.pk).matched_at == ended.resumed_at
+    assert Event.objects.get(pk=kept.pk).matched_at is None
+    entry = AuditEntry.objects.get(verb="resume")
+    assert entry.after["dropped_events"] == entry.after["dropped_runs"] == 1
+
+
+def test_dropping_ends_what_was_held_and_leaves_what_sleeps(acme: Place) -> None:
+    rule = make_rule(acme.tenant)
+    held = due_runs(rule, 3)
+    sleeping = make_live_run(rule, state="waiting", step="waiting", kind="delay")
+    Timer.objects.filter(run_id=sleeping.pk).update(due_at=clock.now() + timedelta(days=1))
+    make_event(acme.tenant, matched_at=None)
+    pause.pause(reason="")
+
+    pause.resume(Choice("drop"))
+
+    assert set(Run.objects.filter(pk__in=held).values_list("state", flat=True)) == {"cancelled"}
+    assert Run.objects.get(pk=sleeping.pk).state == "waiting"
+    assert not Event.objects.filter(matched_at=None).exists()
+    assert pause.status().state == "running"
+
+
+def test_a_pause_of_new_runs_drops_events_and_no_run(acme: Place) -> None:
+    (run,) = due_runs(make_rule(acme.tenant), 1)
+    make_event(acme.tenant, matched_at=None)
+    pause.pause(level="new", reason="")
+
+    pause.resume(Choice("drop"))
+
+    assert Run.objects.get(pk=run).state == "running"
+    assert not Event.objects.filter(matched_at=None).exists()
+
+
+def test_kept_events_start_their_runs_at_the_rate_and_after_the_steps(acme: Place) -> None:
+    due_runs(make_rule(acme.tenant), 2)
+    for _ in range(20):
+        make_event(acme.tenant, matched_at=None)
+    stopped = StoppedClock()
+    pause.pause(reason="")
+    pause.resume(Choice(rate=600))
+    drip = Drip.objects.get()
+
+    assert drips.admit(drip.pk, wanted=20).granted == 0
+    drips.let_out(ahead=AHEAD)
+    admitted = []
+    for _ in range(10):
+        admitted.append(drips.admit(drip.pk, wanted=20).granted)
+        stopped.forward(0.25)
+
+    assert admitted[0] == 0
+    assert 20 <= sum(admitted) <= 0.25 * 10 * 10 + 1 - 2
+    assert pause.status().dripping is not None
+
+
+def test_a_pause_may_say_beforehand_at_which_rate_it_goes_on_by_itself(acme: Place) -> None:
+    due_runs(make_rule(acme.tenant), 5)
+    pause.pause(reason="", until=clock.now() + timedelta(hours=1), rate=60)
+    Pause.objects.update(until=clock.now() - timedelta(seconds=1))
+
+    assert pause.resume_due() == 1
+
+    assert Drip.objects.get().rate == 60
+    assert Pause.objects.get().ended_by == ""
+
+
+@pytest.mark.parametrize("choice", [Choice(rate=0), Choice(rate=60_001), Choice("recent"), Choice("recent", 0)])
+def test_a_choice_that_makes_no_sense_is_refused_and_the_pause_stays(acme: Place, choice: Choice) -> None:
+    pause.pause(reason="")
+    with pytest.raises(Refused):
+        pause.resume(choice)
+    assert pause.status().state == "paused"
+
+
+def test_what_is_held_is_shown_by_rule_and_by_kind_of_event(acme: Place) -> None:
+    pager, mailer = make_rule(acme.tenant, name="Page"), make_rule(acme.tenant, name="Mail")
+    due_runs(pager, 3)
+    due_runs(mailer, 1)
+    make_event(acme.tenant, matched_at=None)
+    pause.pause(reason="")
+
+    assert [(one.rule_name, one.steps) for one in pause.held_by_rule()] == [("Page", 3), ("Mail", 1)]
+    assert [(one.model, one.change, one.events) for one in pause.kept_by_kind()] == [("helpdesk.ticket", "updated", 1)]
+
+
+def test_a_rule_goes_on_at_a_rate_while_the_others_run_as_they_like(acme: Place) -> None:
+    held, other = make_rule(acme.tenant), make_rule(acme.tenant, name="Other")
+    runs = due_runs(held, 5)
+    due_runs(other, 1)
+    stopped = StoppedClock()
+    pause.pause_rule(held.pk, "too many pages")
+
+    pause.resume_rule(held.pk, Choice(rate=600))
+
+    assert Timer.objects.filter(state="held").count() == 5
+    assert pause.open_pause(held.pk) is None
+    out = [run for run, _due in let_out_all(stopped) if run in runs]
+    assert out == runs
+
+
+def test_dropping_at_the_end_of_a_rules_pause_cancels_its_held_runs_only(acme: Place) -> None:
+    held, other = make_rule(acme.tenant), make_rule(acme.tenant, name="Other")
+    runs, (stays,) = due_runs(held, 3), due_runs(other, 1)
+    pause.pause_rule(held.pk, "")
+
+    pause.resume_rule(held.pk, Choice("drop"))
+
+    assert set(Run.objects.filter(pk__in=runs).values_list("state", flat=True)) == {"cancelled"}
+    assert Run.objects.get(pk=stays).state == "running"
+    assert rule_rows.held_runs(acme.tenant.pk, held.pk) == []
+    assert Pause.objects.get().dropped_runs == 3
+
+
+def test_switching_a_rule_on_lets_go_what_still_drips(acme: Place) -> None:
+    rule = make_rule(acme.tenant)
+    due_runs(rule, 4)
+    pause.pause_rule(rule.pk, "")
+    pause.resume_rule(rule.pk, Choice(rate=1))
+    pause.pause_rule(rule.pk, "again")
+
+    pause.end_rule_pause(Rule.objects.get(pk=rule.pk))
+
+    assert not Timer.objects.filter(state="held").exists()
+    assert not Drip.objects.filter(ended_at=None).exists()
+
+
+def test_a_rules_pause_with_cancel_ends_its_runs_and_holds_those_that_come(acme: Place) -> None:
+    rule = make_rule(acme.tenant)
+    (run,) = due_runs(rule, 1)
+
+    pause.pause_rule(rule.pk, "wrong text", level="cancel")
+
+    assert Run.objects.get(pk=run).state == "cancelled"
+    found = pause.open_pause(rule.pk)
+    assert found is not None
+    assert found.level == "cancel"
+
+
+def test_a_pause_of_the_installation_stops_every_tenant_and_those_that_come(acme: Place) -> None:
+    other = new_place()
+
+    pause.pause_installation(reason="restored from a backup")
+    late = new_place()
+
+    for one in (acme, other, late):
+        assert (one.lane.paused, one.lane.hold_new) == (True, True)
+    status = pause.status()
+    assert (status.state, status.by_installation) == ("paused", True)
+    assert pause.installation_status().state == "paused"
+    with every_tenant():
+        assert AuditEntry.objects.filter(tenant=None, verb="pause").count() == 1
+
+
+def test_a_tenants_own_pause_outlives_that_of_the_installation_and_the_other_way_round(acme: Place) -> None:
+    pause.pause(reason="own")
+    pause.pause_installation(reason="all")
+
+    pause.resume_installation()
+    assert acme.lane.paused
+    pause.pause_installation(reason="all")
+    pause.resume()
+    assert acme.lane.paused
+    pause.resume_installation()
+    assert not acme.lane.paused
+    assert not acme.lane.hold_new
+
+
+def test_each_tenant_goes_on_at_the_rate_when_the_installation_is_resumed(acme: Place) -> None:
+    other, idle = new_place(), new_place()
+    due_runs(make_rule(acme.tenant), 3)
+    with acting_for(other.tenant.pk):
+        due_runs(make_rule(other.tenant), 3)
+    pause.pause_installation(reason="restored")
+    assert pause.installation_status().timers_due == 6
+
+    pause.resume_installation(Choice(rate=60))
+
+    assert set(Drip.objects.values_list("tenant_id", "rate")) == {(acme.tenant.pk, 60), (other.tenant.pk, 60)}
+    assert not Lane.objects.filter(paused=True).exists()
+    assert idle.lane.rules_version > 0
+
+
+def test_a_lane_that_missed_the_pause_of_the_installation_is_given_it(acme: Place) -> None:
+    pause.pause_installation(reason="")
+    Lane.objects.filter(tenant=acme.tenant).update(paused=False, hold_new=False)
+
+    assert pause.follow_installation() == 1
+
+    assert acme.lane.paused
+    assert pause.follow_installation() == 0
