@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from automation.engine.match import Judged
-from automation.engine.ruleset import Pace
+from automation.engine.stopped import Pace
 from automation.store import drips
 
 

@@ -17,7 +17,8 @@ from automation.core.spec import Condition, Group, Leaf, Node, RuleSpec, Trigger
 from automation.definitions.compile import compile_definition
 from automation.definitions.scope import ANY_KIND
 from automation.engine.apart import rules_apart
-from automation.models import Connection, Drip, Limits, Pause, Rule, RuleVersion
+from automation.engine.stopped import Pace, pace_of, paused
+from automation.models import Connection, Limits, Rule, RuleVersion
 from tenants.models import Tenant
 
 log = structlog.get_logger(__name__)
@@ -157,14 +158,6 @@ def by_version(version_ids: Iterable[int]) -> dict[int, Compiled]:
     return {one: _versions[one] for one in wanted if one in _versions}
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """Events up to `kept_until` were kept by a pause and start their runs at the rate of a drip."""
-
-    drip_id: int
-    kept_until: int
-
-
 @dataclass(slots=True)
 class TenantRules:
     """What the engine has to know of a tenant: its rules in order, what is paused, its zone, limits and connections."""
@@ -205,7 +198,8 @@ class TenantRules:
             paused_rules=nothing,
             held_rules=nothing,
             deleted_rules=nothing,
-            paused_connections=frozenset(),
+            paused_connections={},
+            pace=None,
             connections=connections,
             _index=_indexed((rule,)),
         )
@@ -243,9 +237,8 @@ def _load(tenant_id: int, version: int) -> TenantRules:
         for rule in live.select_related("published").order_by("position", "id")
         if rule.published is not None
     )
-    pauses = Pause.objects.filter(tenant_id=tenant_id, ended_at=None).values_list("scope", "subject_id", "actor")
     connections = {one.name: one for one in Connection.objects.filter(tenant_id=tenant_id)}
-    stopped = {subject: "paused" if who else "endpoint_down" for scope, subject, who in pauses if scope == "connection"}
+    paused_rules, paused_connections = paused(tenant_id, connections)
     off = Rule.objects.filter(tenant_id=tenant_id, on=False, off_mode="hold", published__isnull=False)
     held = dict(off.values_list("id", "deleted_at"))
     return TenantRules(
@@ -255,20 +248,15 @@ def _load(tenant_id: int, version: int) -> TenantRules:
         zone=tenant.zone,
         max_depth=limits.max_depth if limits else Limits._meta.get_field("max_depth").default,
         rules=rules,
-        paused_rules=frozenset(subject for scope, subject, _who in pauses if scope == "rule" and subject),
+        paused_rules=paused_rules,
         held_rules=frozenset(held),
         deleted_rules=frozenset(rule_id for rule_id, deleted_at in held.items() if deleted_at is not None),
-        paused_connections={name: stopped[one.pk] for name, one in connections.items() if one.pk in stopped},
-        pace=_pace(tenant_id),
+        paused_connections=paused_connections,
+        pace=pace_of(tenant_id),
         connections=connections,
         hears_ends=any(rule.trigger is not None and rule.trigger.kind == RUN_ENDED for rule in rules),
         _index=_indexed(rules),
     )
-
-
-def _pace(tenant_id: int) -> Pace | None:
-    drip = Drip.objects.filter(tenant_id=tenant_id, scope="tenant", ended_at=None, kept_until__isnull=False).first()
-    return Pace(drip.pk, drip.kept_until) if drip is not None and drip.kept_until is not None else None
 
 
 def _indexed(rules: Iterable[Compiled]) -> dict[tuple[str, str, str], dict[str, list[Compiled]]]:

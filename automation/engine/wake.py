@@ -8,7 +8,7 @@ import structlog
 
 from automation import failpoints
 from automation.conf import Conf
-from automation.engine.operate.pause import follow_installation, resume_due
+from automation.engine.operate.pause import resume_due
 from automation.store import timers
 
 log = structlog.get_logger(__name__)
@@ -44,7 +44,6 @@ class Sweeper:
             if time.monotonic() >= self._reap_from and self._believable():
                 self._reap()
             self._heal()
-            follow_installation()
             resume_due()
         finally:
             timers.end_sweep("engine", holder=self.worker)

@@ -64,7 +64,11 @@ def pause(*, level: str = "hold", reason: str, until: datetime | None = None, ra
 
 
 def resume_due() -> int:
-    """Ends the pauses whose `until` has come, each as it says; answers how many. A chore of the workers."""
+    """Ends the pauses whose `until` has come, each as it says; answers how many. A chore of the workers.
+
+    Besides it gives lanes that missed the pause of the installation their flags.
+    """
+    follow_installation()
     due = Pause.objects.filter(ended_at=None, until__lte=clock.now()).order_by("id")
     found = list(due)
     for one in found:
