@@ -7,7 +7,7 @@ from django.db.models import Q
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("automation", "0007_drips")]
+    dependencies = [("automation", "0009_drips")]
 
     operations = [
         AddIndexConcurrently(

@@ -11,7 +11,7 @@ FUNCTIONS = Path(__file__).resolve().parent.parent / "store" / "sql" / "drips.sq
 
 
 class Migration(migrations.Migration):
-    dependencies = [("automation", "0006_retention_indexes"), ("tenants", "0001_initial")]
+    dependencies = [("automation", "0008_operate_indexes"), ("tenants", "0001_initial")]
 
     operations = [
         migrations.AddField("pause", "dropped_events", models.IntegerField(db_default=0, default=0)),
