@@ -32,6 +32,7 @@ class Conf:
     loop_guard: bool = True
     loop_stop: int = 1000
     idempotency_keys: bool = True
+    breakers: bool = True
     match_ahead: bool = True  # with all threads waiting for the outside, matchers are claimed all the same
     # The demo shortens every delay by this factor; 1 leaves them alone.
     time_scale: float = 1.0

@@ -5,11 +5,13 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from automation.admin.base import BY_TENANT, CappedPaginator
+from automation.admin.base import BY_TENANT, CappedPaginator, act, by_word
 from automation.admin.references import NamedByRules
+from automation.core.breaker import BREAKER_STATES
 from automation.engine import connections
 from automation.models import Connection
 from tenants.audited import AuditedAdmin
@@ -32,21 +34,13 @@ class ConnectionForm(forms.ModelForm[Connection]):
 
     class Meta:
         model = Connection
-        fields = ("tenant", "name", "kind", "endpoint", "settings", "revision")
+        fields = ("tenant", "name", "kind", "endpoint", "settings", "allowed_hosts", "concurrency", "revision")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         kind = self.fields.get("kind")
         if isinstance(kind, forms.ChoiceField):
             kind.choices = [(one, one) for one in connections.kinds()]
-
-    def clean_endpoint(self) -> str:
-        """Refuse what rules may not call."""
-        endpoint: str = self.cleaned_data["endpoint"]
-        problem = connections.endpoint_problem(endpoint)
-        if problem is not None:
-            raise ValidationError(problem)
-        return endpoint
 
     def clean_settings(self) -> dict[str, Any]:
         """Settings are names with values."""
@@ -58,11 +52,20 @@ class ConnectionForm(forms.ModelForm[Connection]):
     def clean(self) -> dict[str, Any] | None:
         """Refuse a form that was filled on an older revision, saying what has changed since."""
         values = super().clean() or self.cleaned_data
+        self._refuse_endpoint(values)
         if self.instance.pk is not None:
             changed = connections.moved_on(self.instance.pk, base_revision=values.get("revision"), wanted=values)
             if changed is not None:
                 raise ValidationError(changed)
         return values
+
+    def _refuse_endpoint(self, values: dict[str, Any]) -> None:
+        """Refuse what rules may not call."""
+        if values.get("endpoint"):
+            allowed = Connection(allowed_hosts=values.get("allowed_hosts") or "").hosts()
+            problem = connections.endpoint_problem(values["endpoint"], allowed)
+            if problem is not None:
+                self.add_error("endpoint", problem)
 
 
 @admin.register(Connection)
@@ -75,14 +78,18 @@ class ConnectionAdmin(NamedByRules, AuditedAdmin):
     paginator = CappedPaginator
     show_full_result_count = False
     list_per_page = 50
-    list_display = ("name", "tenant", "kind", "endpoint", "has_secret", "revision", "changed_at")
-    list_filter = (BY_TENANT,)
+    list_display = ("name", "tenant", "kind", "endpoint", "breaker", "has_secret", "revision", "changed_at")
+    list_filter = (BY_TENANT, by_word("breaker", _("breaker"), BREAKER_STATES))
     list_select_related = ("tenant",)
     ordering = ("tenant_id", "name")
     search_fields = ("name",)
     autocomplete_fields = ("tenant",)
-    fields = ("tenant", "name", "kind", "endpoint", "settings", "has_secret", "secret", "remove_secret", "revision")
-    readonly_fields = ("has_secret",)
+    fields = (
+        *("tenant", "name", "kind", "endpoint", "allowed_hosts", "concurrency", "settings"),
+        *("has_secret", "secret", "remove_secret", "health", "last_error", "revision"),
+    )
+    readonly_fields = ("has_secret", "health", "last_error")
+    actions = ("switch_on",)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         """Add what is chosen once."""
@@ -93,6 +100,16 @@ class ConnectionAdmin(NamedByRules, AuditedAdmin):
     def has_secret(self, connection: Connection) -> bool:
         """Whether there is one; never which."""
         return bool(connection.secret_encrypted)
+
+    @admin.display(description=_("health"))
+    def health(self, connection: Connection) -> str:
+        """How it does, and when it is tried again."""
+        return connections.health(connection).sentence if connection.pk else ""
+
+    @admin.action(description=_("Switch on again: what waits goes on at once"), permissions=["change"])
+    def switch_on(self, request: HttpRequest, rows: QuerySet[Connection]) -> None:
+        """Close the breakers of those chosen."""
+        act(request, rows, connections.switch_on, done=str(_("%d connections are on.")))
 
     def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool) -> None:
         """Save against the revision that was read; an empty secret keeps the present one."""

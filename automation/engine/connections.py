@@ -1,22 +1,29 @@
 """Keeps a tenant's connections: each change reaches the workers at their next claim."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.utils import formats, timezone
 from django.utils.translation import gettext as _
 
 from automation import conf
 from automation.catalog import registry
 from automation.catalog.params import ConnectionRef, marker_of
+from automation.core.breaker import CLOSED, OFF
+from automation.engine.health import hurry
 from automation.engine.operate import Refused
 from automation.engine.references import switch_off_broken
 from automation.models import Connection, Rule
-from automation.outbound.addresses import check_url
-from automation.store import clock, pauses
+from automation.outbound.addresses import check_url, host_allowed
+from automation.store import breakers, clock, pauses
+from tenants import audit
 from tenants.context import acting_for
 
-SEEN = ("name", "kind", "endpoint", "settings")
+SEEN = ("name", "kind", "endpoint", "settings", "allowed_hosts", "concurrency")
+KEPT = (*SEEN, "secret_encrypted", "revision", "changed_at")  # what people keep; the breaker is the engine's
 
 
 def kinds() -> list[str]:
@@ -29,9 +36,12 @@ def kinds() -> list[str]:
     return sorted(found)
 
 
-def endpoint_problem(endpoint: str) -> str | None:
+def endpoint_problem(endpoint: str, allowed_hosts: Sequence[str] = ()) -> str | None:
     """What is wrong with an endpoint, in a sentence; None when it may be called."""
-    return check_url(endpoint, conf.load().allow_loopback)
+    problem = check_url(endpoint, conf.load().allow_loopback)
+    if problem is None and not host_allowed(endpoint, allowed_hosts):
+        return _("The host of the endpoint isn't one of the allowed hosts.")
+    return problem
 
 
 def moved_on(connection_id: int, *, base_revision: int | None, wanted: Mapping[str, Any]) -> str | None:
@@ -50,10 +60,10 @@ def moved_on(connection_id: int, *, base_revision: int | None, wanted: Mapping[s
 def save(connection: Connection, *, base_revision: int | None, secret: str | None = None) -> None:
     """Saves a connection as it was changed from that revision (None: a new one).
 
-    `secret` None keeps the present one, "" removes it. Raises `Refused` for an endpoint that may not be called, and
-    when somebody else has changed the connection since, saying what.
+    `secret` None keeps the present one, "" removes it. What was down is tried again at once. Raises `Refused` for an
+    endpoint that may not be called, and when somebody else has changed the connection since, saying what.
     """
-    problem = endpoint_problem(connection.endpoint)
+    problem = endpoint_problem(connection.endpoint, connection.hosts())
     if problem is not None:
         raise Refused(problem)
     with transaction.atomic():
@@ -66,8 +76,84 @@ def save(connection: Connection, *, base_revision: int | None, secret: str | Non
         if secret is not None:
             connection.set_secret(secret)
         connection.changed_at = clock.now()
-        connection.save()
+        connection.save(update_fields=KEPT if base_revision is not None else None)
+        tried = base_revision is not None and breakers.try_now(connection.pk, now=connection.changed_at)
         pauses.bump_rules(connection.tenant_id)
+    if tried:
+        hurry(connection.tenant_id)
+
+
+def switch_on(connection_id: int) -> None:
+    """Lets a connection that is down or off be used again; what waits for it goes on. Twice does nothing more.
+
+    To be called outside a transaction. Raises `Connection.DoesNotExist`.
+    """
+    connection = Connection.objects.get(pk=connection_id)
+    with transaction.atomic():
+        before = connection.breaker
+        closed = breakers.close(connection_id)
+        if closed:
+            audit.record(
+                "switch_on",
+                f"connection:{connection_id}",
+                tenant_id=connection.tenant_id,
+                before={"breaker": before, "error": connection.last_error},
+                after={"breaker": CLOSED},
+            )
+            pauses.bump_rules(connection.tenant_id)
+    if closed:
+        hurry(connection.tenant_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionHealth:
+    """How a connection does: its breaker, since when it is down, when it is tried again, and its calls of late.
+
+    `failing` counts different records, `succeeded` calls, both of the last quarter of an hour.
+    """
+
+    breaker: str
+    since: datetime | None
+    tried_at: datetime | None
+    error: str
+    failing: int
+    succeeded: int
+    last_ok_at: datetime | None
+    last_failed_at: datetime | None
+
+    @property
+    def sentence(self) -> str:
+        """The same in words."""
+        if self.breaker == OFF:
+            return _("Off: it hasn't answered for a day. Its steps wait until somebody switches it on again.")
+        if self.breaker != CLOSED:
+            return _("Down since %(since)s. Its steps wait; it is tried again at %(tried)s.") % {
+                "since": moment(self.since),
+                "tried": moment(self.tried_at),
+            }
+        if self.failing:
+            return _("Some calls fail: %(failing)d records of late, beside %(succeeded)d calls that succeeded.") % {
+                "failing": self.failing,
+                "succeeded": self.succeeded,
+            }
+        return _("Well.") if self.last_ok_at else _("Not used of late.")
+
+
+def health(connection: Connection) -> ConnectionHealth:
+    """How a connection does at this moment."""
+    found = breakers.of_late(connection.pk, now=clock.now())
+    return ConnectionHealth(
+        breaker=connection.breaker,
+        since=connection.breaker_since,
+        tried_at=connection.breaker_until,
+        error=connection.last_error,
+        **found._asdict(),
+    )
+
+
+def moment(at: datetime | None) -> str:
+    """A moment as these sentences write it, in the present time zone."""
+    return formats.date_format(timezone.localtime(at), "j M Y, H:i:s") if at is not None else ""
 
 
 def delete(connection: Connection) -> list[Rule]:

@@ -14,6 +14,7 @@ from automation.conf import Conf
 from automation.engine.advance import Advance
 from automation.engine.effects import EffectDoor, Finished
 from automation.engine.execute import Execute
+from automation.engine.health import Health
 from automation.engine.local_turn import LocalTurn
 from automation.engine.match_turn import MatchTurn
 from automation.engine.ports import Timers
@@ -46,6 +47,7 @@ class Cycle:
     waves: WaveTurn = field(init=False)
     locals: LocalTurn = field(init=False)
     matches: MatchTurn = field(init=False)
+    health: Health = field(init=False)
 
     def __post_init__(self) -> None:
         advance = Advance(ids=self.ids.next, rng=self.rng, scale=self.conf.time_scale)
@@ -53,6 +55,7 @@ class Cycle:
         self.waves = WaveTurn(self.timers, self.conf, self.ids, advance, Execute(worker, self.conf))
         self.locals = LocalTurn(self.timers, self.conf, self.ids, advance, self.armed)
         self.matches = MatchTurn(self.timers, self.conf, self.ids, advance)
+        self.health = Health(self.timers.now, on=self.conf.breakers)
 
     def turn(self, claimed: Sequence[Claimed]) -> bool:
         """Settles what came back and works off what was claimed; False when there was nothing to do."""
@@ -85,7 +88,8 @@ class Cycle:
     def _wave(self, finished: Sequence[Finished], claimed: Sequence[Claimed]) -> None:
         # Where the database is away they are kept, and settled within their lease's time once it is back.
         self.unsettled += finished
-        done = self.waves.run(self.unsettled, claimed)
+        settled = self.unsettled
+        done = self.waves.run(settled, claimed)
         self.unsettled = done.again
         for call in done.calls:
             self.door.submit(call)
@@ -95,6 +99,8 @@ class Cycle:
             self.timers.put_back(timer, due_at=self.timers.now() + timedelta(seconds=seconds))
         if done.broken is not None:
             raise done.broken
+        late = {id(one) for one in done.again}
+        self.health.note(one for one in settled if id(one) not in late)
 
     def _between(self) -> None:
         """Settles outcomes that threads have brought back meanwhile, so that a long batch delays no effect's settle."""

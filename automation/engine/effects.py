@@ -22,6 +22,9 @@ class ConnectionValues:
     endpoint: str
     secret: str | None = field(repr=False)
     settings: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    id: int = 0
+    allowed_hosts: tuple[str, ...] = ()  # none: the host of the endpoint alone
+    breaker: str = "closed"  # as it stood when the step was let through
 
 
 @dataclass(slots=True)

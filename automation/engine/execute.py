@@ -180,7 +180,16 @@ class Execute:
         secret = found.secret()
         if secret is None:
             raise MissingConnection(f"The secret of the connection {name!r} can't be read any more: enter it again.")
-        return ConnectionValues(found.name, found.kind, found.endpoint, secret, found.settings)
+        return ConnectionValues(
+            found.name,
+            found.kind,
+            found.endpoint,
+            secret,
+            found.settings,
+            id=found.pk,
+            allowed_hosts=found.hosts(),
+            breaker=found.breaker,
+        )
 
     def _call(
         self,

@@ -22,6 +22,7 @@ from tenants.roles import Role
 
 DEAD_LETTER, RULE_HELD, RULE_OFF, EVENT_SET_ASIDE = "dead_letter", "rule_held", "rule_off", "event_set_aside"
 OWNER_GONE = "owner_gone"
+CONNECTION_DOWN, CONNECTION_OFF, LIMIT = "connection_down", "connection_off", "limit"
 TITLE, ERROR_SHOWN = 200, 2000
 # What differs between two cases of one error: numbers, keys and quoted values don't make it another one.
 _PARTICULARS = re.compile(r"[0-9a-f]{16,}|\d+|'[^']*'|\"[^\"]*\"", re.IGNORECASE)
@@ -114,6 +115,36 @@ def owner_gone_notice(rule: Rule) -> NewNotice | None:
         return title, text
 
     return _notice(OWNER_GONE, about, subject=subject, period=period, words=words)
+
+
+def connection_down_notice(*, tenant_id: int, connection: str, error: str, now: datetime) -> NewNotice:
+    """Tells the tenant's admins that an outside system doesn't answer: once a day for each connection."""
+
+    def words() -> tuple[str, str]:
+        title = _("The connection “%(connection)s” is down") % {"connection": connection}
+        text = _(
+            "Calls of the connection “%(connection)s” fail. Its steps wait, use up no attempt, and go on by themselves "
+            "as soon as it answers again.\n\nLast error: %(error)s"
+        ) % {"connection": connection, "error": error[:ERROR_SHOWN]}
+        return title, text
+
+    about = About(tenant_id, 0, "")
+    return _notice(CONNECTION_DOWN, about, subject=f"connection:{connection}", period=day(now), words=words)
+
+
+def connection_off_notice(*, tenant_id: int, connection: str, error: str, now: datetime) -> NewNotice:
+    """Tells the tenant's admins that a connection isn't tried any more, after a day without a success."""
+
+    def words() -> tuple[str, str]:
+        title = _("The connection “%(connection)s” was switched off") % {"connection": connection}
+        text = _(
+            "The connection “%(connection)s” has not answered for a day and isn't tried any more. Its steps wait until "
+            "somebody switches it on again.\n\nLast error: %(error)s"
+        ) % {"connection": connection, "error": error[:ERROR_SHOWN]}
+        return title, text
+
+    about = About(tenant_id, 0, "")
+    return _notice(CONNECTION_OFF, about, subject=f"connection:{connection}", period=day(now), words=words)
 
 
 def event_set_aside_notice(*, tenant_id: int, event_id: int, error: str, now: datetime) -> NewNotice:

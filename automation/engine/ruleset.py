@@ -10,7 +10,7 @@ import structlog
 
 from automation.catalog import registry
 from automation.catalog.action import Action, ActionParams, Template
-from automation.catalog.params import load, places
+from automation.catalog.params import ConnectionRef, load, places
 from automation.core.conditions import Verdict, compile_condition
 from automation.core.errors import DefinitionError
 from automation.core.spec import Condition, Group, Leaf, Node, RuleSpec, TriggerSpec
@@ -60,6 +60,7 @@ class Compiled:
     _params: dict[int, ActionParams] = field(default_factory=dict)
     _constants: dict[int, dict[str, Any] | None] = field(default_factory=dict)
     _arms: dict[int, Judge] = field(default_factory=dict)
+    _connections: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     def action(self, node: Node) -> Action | None:
         """The registered action of a node; None where this process doesn't know that version of it."""
@@ -80,6 +81,16 @@ class Compiled:
             plain = not any("{" in place.value for place in templates)
             self._constants[node.index] = params.model_dump(mode="json") if plain else None
         return self._constants[node.index]
+
+    def connection_names(self, node: Node) -> tuple[str, ...]:
+        """The connections that an action names; their names are no templates, so they are the same for every run."""
+        if node.index not in self._connections:
+            action = self.action(node)
+            named = places(self.params(node, action)) if action is not None else ()
+            self._connections[node.index] = tuple(
+                place.value for place in named if isinstance(place.marker, ConnectionRef)
+            )
+        return self._connections[node.index]
 
     def arm(self, condition: Condition) -> Judge:
         """The compiled condition of an arm of a branch."""

@@ -1,7 +1,7 @@
 """The transaction of a wave: settles what came back, ends delays, and commits the intents of what was just claimed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -11,11 +11,12 @@ from automation import failpoints
 from automation.catalog.action import Outcome
 from automation.conf import Conf
 from automation.core.states import RUN_MOVES, may_move
-from automation.engine import delivery, taking
+from automation.engine import delivery, gates, taking
 from automation.engine.advance import Advance
 from automation.engine.effects import EffectCall, Finished
 from automation.engine.ended import add_ended
 from automation.engine.execute import LOST, Cancel, Drop, Ended, Execute, Intended, PutBack, came_back, held_back
+from automation.engine.gates import Gate
 from automation.engine.giving_way import GIVE_WAY
 from automation.engine.ports import Timers
 from automation.engine.progress import GONE, FollowUp, RunInHand, StepInHand
@@ -100,7 +101,8 @@ class WaveTurn:
         done, wave = Done(), Wave()
         with transaction.atomic():
             inside = taking.take(every, self.timers)
-            self._take_in(finished, claimed, inside, wave, done)
+            gate = gates.take(inside, claimed, [one.call.claimed.timer_id for one in finished])
+            self._take_in(finished, claimed, inside, wave, done, gate)
             change_runs(inside, wave)
             wave.write()
             if finished:
@@ -118,6 +120,7 @@ class WaveTurn:
         inside: taking.InHand,
         wave: Wave,
         done: Done,
+        gate: Gate,
     ) -> None:
         """Puts into the wave what is still ours; the outcome of a lease that is gone is forgotten and counted."""
         stale = [one for one in finished if one.call.claimed.timer_id not in inside.ours]
@@ -128,7 +131,7 @@ class WaveTurn:
                 self._came_back(one, inside, wave)
         for each in claimed:
             if each.timer_id in inside.ours:
-                self._claimed(each, inside, wave, done)
+                self._claimed(each, inside, wave, done, gate)
 
     def _came_back(self, one: Finished, inside: taking.InHand, wave: Wave) -> None:
         claimed = one.call.claimed
@@ -140,6 +143,10 @@ class WaveTurn:
             wave.settlements.append(_gone(claimed))
             return
         outcome = came_back(Finished(one.call, one.outcome.cleaned()), step, wave)
+        if outcome.state in ("retry", "timeout") and gates.was_a_trial(one.call):
+            # It waited for a system that is down, and was chosen to try it: that uses up none of its attempts.
+            step.row = replace(step.row, retried_at_attempt=step.row.retried_at_attempt + 1)
+            wave.uncounted.append(step.id)
         if row.cancel_requested_at is not None and outcome.state in ("retry", "timeout", "uncertain"):
             cancel_now(row, run, step.row, wave)
             wave.settlements.append(_gone(claimed))
@@ -152,7 +159,7 @@ class WaveTurn:
         )
         self._settle(claimed, follow_up, wave, run)
 
-    def _claimed(self, claimed: Claimed, inside: taking.InHand, wave: Wave, done: Done) -> None:
+    def _claimed(self, claimed: Claimed, inside: taking.InHand, wave: Wave, done: Done, gate: Gate) -> None:
         if claimed.kind == "deliver":
             self._deliver(claimed, inside, wave, done)
             return
@@ -169,7 +176,7 @@ class WaveTurn:
             run.state, run.reason = "running", ""
             self._settle(claimed, self.advance.enter(run, step.node.next, wave), wave, run)
         else:
-            self._intend(claimed, run, step, wave, done)
+            self._intend(claimed, run, step, wave, done, gate.admit(run, step, claimed))
 
     def _deliver(self, claimed: Claimed, inside: taking.InHand, wave: Wave, done: Done) -> None:
         """A notice; one that took its worker with it too often is given up, as a step would be."""
@@ -181,8 +188,10 @@ class WaveTurn:
         done.calls += [call] if call else []
         wave.settlements += [] if call else [_gone(claimed)]
 
-    def _intend(self, claimed: Claimed, run: RunInHand, step: StepInHand, wave: Wave, done: Done) -> None:
-        decision = self.execute.intend(run, step, claimed, wave)
+    def _intend(
+        self, claimed: Claimed, run: RunInHand, step: StepInHand, wave: Wave, done: Done, held: PutBack | None
+    ) -> None:
+        decision = held or self.execute.intend(run, step, claimed, wave)
         if isinstance(decision, Intended):
             done.calls.append(decision.call)
         elif isinstance(decision, PutBack):

@@ -52,6 +52,7 @@ SETTINGS = {
     "allow_loopback": "lets connections lead to this machine, and without TLS ¹",
     "loop_guard": "off: no rule is suppressed for a loop, but for the budget ²",
     "loop_stop": "runs that one root event may cause below its first two levels ²",
+    "breakers": "off: connections that fail are called on and on, and rules that fail go on ²",
     "idempotency_keys": "off: each attempt of a step has a key of its own ²",
     "match_ahead": "off: with all threads waiting for the outside, events wait as well ²",
     "time_scale": "the factor by which delays are shortened ¹",

@@ -1,7 +1,7 @@
 """The engine's tables."""
 
 from automation.models.bulk import BulkJob
-from automation.models.connections import Connection
+from automation.models.connections import Connection, ConnectionCall
 from automation.models.events import Event
 from automation.models.imports import ServedBatch
 from automation.models.lanes import Lane, Limits, Sweep, Timer, Worker
@@ -15,6 +15,7 @@ __all__ = [
     "Attempt",
     "BulkJob",
     "Connection",
+    "ConnectionCall",
     "DeadLetter",
     "Drip",
     "Event",

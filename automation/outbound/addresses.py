@@ -4,6 +4,7 @@ import ipaddress
 import re
 import socket
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -72,6 +73,14 @@ def check_url(url: str, allow_loopback: bool, *, policy: Policy | None = None) -
     except BadAddress as problem:
         return str(problem)
     return None
+
+
+def host_allowed(url: str, allowed: Sequence[str]) -> bool:
+    """Whether the host of a URL is one of the allowed ones; ".example.com" stands for all below it, none for any."""
+    if not allowed:
+        return True
+    host = parse(url).host
+    return any(host == one or (one.startswith(".") and host.endswith(one)) for one in allowed)
 
 
 def parse(url: str) -> Target:

@@ -2,17 +2,18 @@
 
 import json as json_module
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 import requests
 from django.core.mail import EmailMessage
+from django.utils.translation import gettext as _
 from urllib3.exceptions import HTTPError
 from urllib3.response import BaseHTTPResponse
 
-from automation.outbound.addresses import BadAddress, Policy, check_target, parse
+from automation.outbound.addresses import BadAddress, Policy, check_target, host_allowed, parse
 from automation.outbound.answers import Answer, OutboundError, excerpt, judge, kept_headers
 from automation.outbound.mail import send_mail
 from automation.outbound.masking import Masker
@@ -37,6 +38,10 @@ class Reachable(Protocol):
     @property
     def secret(self) -> str | None:
         """In clear; None when it can't be decrypted any more."""
+
+    @property
+    def allowed_hosts(self) -> Sequence[str]:
+        """The hosts that may be called through it; none: the endpoint's alone."""
 
 
 class Outbound:
@@ -91,7 +96,7 @@ class Outbound:
             sent_headers["Idempotency-Key"] = key
         if sign is not None:
             sent_headers |= self._signature(where, body)
-        url = self._url(where.endpoint, path)
+        url = self._url(where, path)
         return self._exchange(url, body=body, headers=sent_headers, mask=mask, reuse=reuse)
 
     def mail(self, message: EmailMessage) -> None:
@@ -110,13 +115,16 @@ class Outbound:
         except ValueError as error:
             raise OutboundError(str(error), failing="rejected") from None
 
-    def _url(self, endpoint: str, path: str) -> str:
+    def _url(self, where: Reachable, path: str) -> str:
         """The URL to call, its text judged again: rows may be older than a rule. Raises OutboundError."""
         try:
-            check_target(parse(endpoint), self._policy)
+            check_target(parse(where.endpoint), self._policy)
         except BadAddress as problem:
             raise OutboundError(str(problem), failing="rejected") from None
-        return _joined(endpoint, path)
+        url = _joined(where.endpoint, path)
+        if not host_allowed(url, where.allowed_hosts):
+            raise OutboundError(_("The host isn't one of the connection's allowed hosts."), failing="rejected")
+        return url
 
     def _exchange(self, url: str, *, body: bytes, headers: dict[str, str], mask: Masker, reuse: bool) -> Answer:
         started = time.monotonic()

@@ -112,6 +112,10 @@ ON CONFLICT (tenant_id, kind, subject, period) DO UPDATE SET cases = n.cases + 1
 RETURNING n.id, (n.xmax = 0)
 """
 
+UNCOUNTED = """
+UPDATE automation_stepexecution SET retried_at_attempt = retried_at_attempt + 1 WHERE id = ANY(%s::bigint[])
+"""
+
 STEP_IDS = """
 SELECT nextval(pg_get_serial_sequence('automation_stepexecution', 'id')) FROM generate_series(1, %s::int)
 """

@@ -149,6 +149,7 @@ class Wave:
     runs: list[RunChange] = field(default_factory=list)
     new_runs: list[NewRun] = field(default_factory=list)
     matched: list[int] = field(default_factory=list)
+    uncounted: list[int] = field(default_factory=list)  # steps whose last attempt uses up none
     events: list[NewEvent] = field(default_factory=list)
     dead: list[NewDeadLetter] = field(default_factory=list)
     notices: list[NewNotice] = field(default_factory=list)
@@ -164,6 +165,8 @@ class Wave:
         """
         if any((self.steps, self.new_steps, self.attempts, self.closed, self.runs, self.new_runs, self.matched)):
             self._write_rows()
+        if self.uncounted:
+            statements.count(wave_sql.UNCOUNTED, [self.uncounted])
         events.insert(self.events)
         if self.dead:
             rows = [(*letter[:6], dumps(letter.snapshot)) for letter in self.dead]

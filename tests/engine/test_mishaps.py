@@ -226,6 +226,7 @@ def test_a_fault_in_one_local_step_leaves_those_claimed_with_it_done() -> None:
     cycle.unsettled = []
     cycle.door = SimpleNamespace(finished=list)  # type: ignore[assignment]
     cycle.waves = SimpleNamespace(run=lambda *given: Done())  # type: ignore[assignment]
+    cycle.health = SimpleNamespace(note=list)  # type: ignore[assignment]
     cycle.locals = SimpleNamespace(run=run)  # type: ignore[assignment]
     claimed = [SimpleNamespace(timer_id=number, kind="step", step_kind="stop", action="") for number in (1, 2, 3)]
     with pytest.raises(KeyError):

@@ -154,6 +154,7 @@ def test_outcomes_that_could_not_be_written_are_settled_once_the_database_is_bac
             raise answer
         return answer  # type: ignore[no-any-return]
 
+    cycle.health = SimpleNamespace(note=list)  # type: ignore[assignment]
     cycle.waves = SimpleNamespace(run=wave)  # type: ignore[assignment]
     with pytest.raises(OperationalError):
         cycle._wave(["a"], [])  # type: ignore[list-item]

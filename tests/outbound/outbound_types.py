@@ -13,6 +13,7 @@ class Where:
 
     endpoint: str
     secret: str | None = ""
+    allowed_hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

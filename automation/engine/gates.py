@@ -1,0 +1,118 @@
+"""Lets steps through to their connections: a few at a time, one alone where the system was down, none while it is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from automation.catalog.action import Effect
+from automation.core.breaker import CLOSED, HALF_OPEN, OFF, OPEN
+from automation.engine.effects import EffectCall
+from automation.engine.execute import PutBack
+from automation.engine.progress import RunInHand, StepInHand
+from automation.engine.taking import InHand
+from automation.models import Connection
+from automation.store import breakers
+from automation.store.breakers import Known
+from automation.store.claims import Claimed
+
+DOWN = "endpoint_down"
+OFF_WAIT = 3600.0  # seconds; who switches the connection on again hurries what waits
+SPREAD = 50  # what waits for the same moment comes back within five seconds, a tenth apart
+BUSY_WAIT, LONGEST_BUSY_WAIT = 0.25, 8.0
+
+
+@dataclass(slots=True)
+class Gate:
+    """One wave's gate: what the database said under the connections' locks, and what the wave has let through."""
+
+    now: datetime
+    known: dict[int, Known] = field(default_factory=dict)
+    trying: set[int] = field(default_factory=set)  # may be tried by one step of this wave
+    room: dict[int, int] = field(default_factory=dict)  # places left of those that have a limit
+
+    def admit(self, run: RunInHand, step: StepInHand, claimed: Claimed) -> PutBack | None:
+        """Why the step must wait for its connection, or None; a step that waits uses up no attempt."""
+        if _is_settled_anyway(step):
+            return None
+        for connection in connections_of(run, step):
+            held = self._down(connection, run.id) or self._full(connection, claimed)
+            if held is not None:
+                return held
+        return None
+
+    def _down(self, connection: Connection, run_id: int) -> PutBack | None:
+        known = self.known.get(connection.pk)
+        state, until = (known.breaker, known.until) if known else (connection.breaker, connection.breaker_until)
+        if state == CLOSED:
+            return None
+        if state == OFF:
+            return PutBack(OFF_WAIT, DOWN)
+        if connection.pk in self.trying:
+            self.trying.discard(connection.pk)
+            return None
+        wait = (until - self.now).total_seconds() if until is not None else 0.0
+        return PutBack(max(wait, 1.0) + run_id % SPREAD / 10, DOWN)
+
+    def _full(self, connection: Connection, claimed: Claimed) -> PutBack | None:
+        room = self.room.get(connection.pk)
+        if room is None:
+            return None
+        if room <= 0:
+            return PutBack(min(BUSY_WAIT * 2 ** min(claimed.deliveries - 1, 10), LONGEST_BUSY_WAIT), DOWN)
+        self.room[connection.pk] = room - 1
+        return None
+
+
+def take(inside: InHand, claimed: Sequence[Claimed], settling: Sequence[int]) -> Gate:
+    """The gate for these claimed steps, in the transaction that writes their intents.
+
+    Where no connection has a limit and none is due to be tried again it asks the database nothing. `settling` are the
+    timers whose outcomes the same transaction writes: their places are free.
+    """
+    gate, wanted = Gate(inside.now), dict[int, Connection]()
+    for each in claimed:
+        run, step = inside.of(each)[1], inside.step(each)
+        if run is not None and step is not None:
+            wanted |= {one.pk: one for one in connections_of(run, step) if _asks(one, inside.now)}
+    if not wanted:
+        return gate
+    gate.known = breakers.lock(list(wanted))
+    gate.trying = {known.id for known in gate.known.values() if _may_be_tried(known.breaker, known.until, inside.now)}
+    if gate.trying:
+        breakers.try_again(list(gate.trying), now=inside.now)
+        gate.known = {
+            pk: known._replace(until=inside.now + breakers.PROBE) if pk in gate.trying else known
+            for pk, known in gate.known.items()
+        }
+    limits = {pk: one.concurrency for pk, one in wanted.items() if one.concurrency is not None and pk in gate.known}
+    if limits:
+        busy = breakers.busy(list(limits), apart=settling)
+        gate.room = {pk: limit - busy.get(pk, 0) for pk, limit in limits.items()}
+    return gate
+
+
+def connections_of(run: RunInHand, step: StepInHand) -> list[Connection]:
+    """The tenant's connections that a step names, those that are gone left out."""
+    found = (run.tenant.connections.get(name) for name in run.rule.connection_names(step.node))
+    return [one for one in found if one is not None]
+
+
+def was_a_trial(call: EffectCall) -> bool:
+    """Whether a call was let through to find out whether a system that was down answers again."""
+    return any(one.breaker != CLOSED for one in call.door.connections.values())
+
+
+def _asks(connection: Connection, now: datetime) -> bool:
+    due = _may_be_tried(connection.breaker, connection.breaker_until, now)
+    return connection.concurrency is not None or due
+
+
+def _may_be_tried(state: str, until: datetime | None, now: datetime) -> bool:
+    """Also a try that nobody brought back in time is made again."""
+    return state in (OPEN, HALF_OPEN) and (until is None or until <= now)
+
+
+def _is_settled_anyway(step: StepInHand) -> bool:
+    """Whether an attempt that its worker left open ends the step: then nothing is sent."""
+    row = step.row
+    return row is not None and row.open_attempt and step.node.effect == Effect.AT_MOST_ONCE

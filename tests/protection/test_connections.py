@@ -1,0 +1,226 @@
+"""One broken endpoint slows nobody else, and burns nothing: breaker, places and hosts of a connection."""
+
+from datetime import timedelta
+
+import pytest
+
+from automation.catalog.action import Outcome
+from automation.core import breaker
+from automation.engine import connections
+from automation.engine.effects import EffectCall, Finished
+from automation.models import Connection, ConnectionCall, Event, Notice
+from tenants.models import AuditEntry
+from tests.engine.crew import Crew
+from tests.engine.world import World, make_world, step
+
+SLOW = {"max_attempts": 20, "base_delay": "PT30S", "factor": 1.0, "max_delay": "PT30S", "jitter": False}
+
+
+def hook(connection: str = "hook", id_: str = "call") -> dict:
+    return step(id_, "call_webhook", connection=connection) | {"retry": SLOW}
+
+
+def down(call: EffectCall) -> Outcome:
+    """What a dead endpoint answers; mails that tell people still go out."""
+    return Outcome.retry("503 Service Unavailable") if call.step_id is not None else Outcome.done()
+
+
+def of(world: World, name: str = "hook") -> Connection:
+    with world.acting():
+        return Connection.objects.get(name=name)
+
+
+def break_it(world: World, records: int = 5) -> None:
+    """So many records' calls fail."""
+    change_some(world, records)
+    world.answer = down
+    world.run_until_held()
+
+
+def change_some(world: World, records: int) -> None:
+    """So many records are changed, and nothing is done yet."""
+    for ticket in [world.ticket() for _ in range(records)]:
+        world.change(ticket, subject="Changed", run=False)
+
+
+@pytest.mark.parametrize(
+    ("failing", "succeeding", "opens"), [(4, 0, False), (5, 0, True), (5, 5, True), (5, 6, False), (60, 59, True)]
+)
+def test_it_opens_with_five_failures_that_are_half_of_what_was_tried(failing: int, succeeding: int, opens: bool):
+    assert breaker.opens(failing=failing, succeeding=succeeding) is opens
+
+
+def test_the_waits_double_up_to_an_hour() -> None:
+    minutes = [breaker.wait_after(trips) // 60 for trips in (1, 2, 3, 4, 5, 6, 7, 8, 1000)]
+    assert minutes == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+
+def test_while_it_is_down_steps_wait_without_an_attempt_and_say_why(world: World) -> None:
+    world.connection()
+    rule = world.rule("Tell", hook())
+    later = world.ticket()
+    break_it(world)
+    assert of(world).breaker == "open"
+    calls = len(world.calls())
+    world.change(later, subject="Later", run=False)
+    world.run_until_held()
+    late = world.runs(rule)[-1]
+    assert len(world.calls()) == calls
+    assert (late.state, late.reason) == ("pending", "endpoint_down")
+    assert world.attempts(late, "call") == []
+    with world.acting():
+        [notice] = Notice.objects.filter(kind="connection_down")
+    assert "hook" in notice.title
+    assert notice.recipients == [world.ana.user.email]
+
+
+def test_it_is_tried_with_one_step_and_goes_on_by_itself_when_it_answers(world: World) -> None:
+    world.connection()
+    rule = world.rule("Tell", hook())
+    break_it(world, records=8)
+    calls = len(world.calls())
+    world.pass_time(timedelta(seconds=59))
+    assert len(world.calls()) == calls
+    world.pass_time(timedelta(seconds=10))
+    assert len(world.calls()) == calls + 1  # one try, for all that wait
+    assert (of(world).breaker, of(world).breaker_trips) == ("open", 2)
+    world.answer = lambda call: Outcome.done()
+    world.run()
+    assert of(world).breaker == "closed"
+    assert set(world.states(rule)) == {"succeeded"}
+    assert world.dead_letters() == []
+
+
+def test_after_a_day_without_a_success_it_is_off_until_somebody_switches_it_on(world: World) -> None:
+    world.connection()
+    rule = world.rule("Tell", hook())
+    break_it(world, records=6)
+    world.pass_time(timedelta(hours=26))
+    assert of(world).breaker == "off"
+    assert world.dead_letters() == []
+    assert {run.reason for run in world.runs(rule)} == {"endpoint_down"}
+    with world.acting():
+        assert Notice.objects.filter(kind="connection_off").count() == 1
+        assert Event.objects.get(kind="limit_reached").facts["data"]["connection"] == "hook"
+        connections.switch_on(of(world).pk)
+        assert AuditEntry.objects.filter(verb="switch_on", target=f"connection:{of(world).pk}").count() == 1
+    world.answer = lambda call: Outcome.done()
+    world.run()
+    assert set(world.states(rule)) == {"succeeded"}
+
+
+def test_one_record_that_fails_again_and_again_opens_nothing(world: World) -> None:
+    world.connection()
+    world.rule("Tell", hook())
+    break_it(world, records=1)
+    world.pass_time(timedelta(minutes=9))
+    assert len(world.calls()) > 10
+    assert of(world).breaker == "closed"
+
+
+def test_refusals_come_from_a_system_that_is_there(world: World) -> None:
+    world.connection()
+    world.rule("Tell", hook())
+    change_some(world, 8)
+    world.answer = lambda call: Outcome.rejected("422")
+    world.run()
+    assert of(world).breaker == "closed"
+
+
+def test_other_connections_of_the_tenant_and_other_tenants_go_on(world: World) -> None:
+    other = make_world()
+    for each in (world, other):
+        each.connection()
+    world.connection("second")
+    world.rule("Tell", hook())
+    beside = world.rule("Beside", hook("second"))
+    elsewhere = other.rule("Tell", hook())
+    change_some(world, 6)
+    world.answer = lambda call: down(call) if "hook" in call.door.connections else Outcome.done()
+    world.run_until_held()
+    assert of(world).breaker == "open"
+    assert set(world.states(beside)) == {"succeeded"}
+    other.change(other.ticket(), subject="Now")
+    assert other.states(elsewhere) == ["succeeded"]
+
+
+def test_a_changed_endpoint_is_tried_at_once(world: World) -> None:
+    world.connection()
+    world.rule("Tell", hook())
+    break_it(world)
+    with world.acting():
+        connection = of(world)
+        connection.endpoint = "https://new.example.com/hook"
+        connections.save(connection, base_revision=connection.revision)
+    world.answer = lambda call: Outcome.done()
+    world.run()
+    assert of(world).breaker == "closed"
+
+
+@pytest.fixture
+def crew(world: World) -> Crew:
+    world.connection()
+    return Crew(world.tenant.pk)
+
+
+def test_what_waits_is_hurried_when_the_system_answers_again(world: World, crew: Crew) -> None:
+    rule = world.rule("Tell", hook())
+    change_some(world, 7)
+    crew.script = down
+    crew.work()
+    assert of(world).breaker == "open"
+    with world.acting():
+        connections.switch_on(of(world).pk)
+    crew.script = lambda call: Outcome.done()
+    crew.work()
+    crew.skip_waiting()  # those that had failed before come back by their retries
+    assert set(world.states(rule)) == {"succeeded"}
+
+
+class Holding:
+    """Takes calls and brings none back before it is told to."""
+
+    def __init__(self) -> None:
+        self.calls: list[EffectCall] = []
+        self.back: list[Finished] = []
+
+    def free(self) -> int:
+        return 8
+
+    def submit(self, call: EffectCall) -> None:
+        self.calls.append(call)
+
+    def finished(self) -> list[Finished]:
+        back, self.back = self.back, []
+        return back
+
+
+def test_no_more_calls_at_a_time_than_the_connection_allows(world: World, crew: Crew) -> None:
+    rule = world.rule("Tell", hook())
+    with world.acting():
+        connection = of(world)
+        connection.concurrency = 2
+        connections.save(connection, base_revision=connection.revision)
+    door = crew.cycle.door = Holding()
+    change_some(world, 4)
+    crew.work()
+    assert len(door.calls) == 2
+    assert sorted(run.reason for run in world.runs(rule)) == ["", "", "endpoint_down", "endpoint_down"]
+    crew.skip_waiting()
+    assert len(door.calls) == 2
+    door.back = [Finished(door.calls[0], Outcome.done())]
+    crew.skip_waiting()
+    assert len(door.calls) == 3  # the place of the one that came back
+    door.back = [Finished(call, Outcome.done()) for call in door.calls[1:]]
+    crew.skip_waiting()
+    door.back = [Finished(door.calls[-1], Outcome.done())]
+    crew.work()
+    assert set(world.states(rule)) == {"succeeded"}
+
+
+def test_successes_are_written_now_and_then_and_forgotten_after_an_hour(world: World) -> None:
+    world.connection()
+    world.rule("Tell", hook())
+    for _ in range(5):
+        world.change(world.ticket(), subject="Now")
+    assert ConnectionCall.objects.count() == 1
