@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("automation", "0008_operate_indexes"),
+        ("automation", "0010_drip_indexes"),
         ("tenants", "0001_initial"),
     ]
 
