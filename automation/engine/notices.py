@@ -1,7 +1,6 @@
 """Says whom to tell what, once per subject and period, and puts it into a mail."""
 
 import hashlib
-import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from automation.core.alike import pattern
 from automation.models import Notice, Rule
 from automation.store.timers import set_timers
 from automation.store.waves import NewNotice, Wave
@@ -24,8 +24,6 @@ DEAD_LETTER, RULE_HELD, RULE_OFF, EVENT_SET_ASIDE = "dead_letter", "rule_held", 
 OWNER_GONE = "owner_gone"
 CONNECTION_DOWN, CONNECTION_OFF, LIMIT = "connection_down", "connection_off", "limit"
 TITLE, ERROR_SHOWN = 200, 2000
-# What differs between two cases of one error: numbers, keys and quoted values don't make it another one.
-_PARTICULARS = re.compile(r"[0-9a-f]{16,}|\d+|'[^']*'|\"[^\"]*\"", re.IGNORECASE)
 
 
 class About(NamedTuple):
@@ -52,7 +50,7 @@ def dead_letter_notice(
     Without an owner or admin who has a mail address it has no recipients, and is seen in the product only.
     """
     about = About(tenant_id, rule_id, rule_name)
-    alike = hashlib.sha256(f"{step_path}|{reason}|{_PARTICULARS.sub('#', error)}".encode()).hexdigest()[:16]
+    alike = hashlib.sha256(f"{step_path}|{reason}|{pattern(error)}".encode()).hexdigest()[:16]
 
     def words() -> tuple[str, str]:
         title = _("“%(rule)s”: a step failed for good") % {"rule": rule_name}

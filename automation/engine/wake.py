@@ -9,6 +9,7 @@ import structlog
 from automation import failpoints
 from automation.conf import Conf
 from automation.engine.operate.pause import resume_due
+from automation.engine.upkeep import Upkeep
 from automation.store import timers
 
 log = structlog.get_logger(__name__)
@@ -22,10 +23,14 @@ class Sweeper:
 
     worker: uuid.UUID
     conf: Conf
+    upkeep: Upkeep = field(init=False)
     _asked_at: float = field(default_factory=lambda: -1e9)
     _answered_at: float | None = None
     _reap_from: float = -1e9
     _suspected: bool = False
+
+    def __post_init__(self) -> None:
+        self.upkeep = Upkeep(self.conf)
 
     def due(self) -> bool:
         """Whether it is time to ask for the chores again."""
@@ -45,6 +50,7 @@ class Sweeper:
                 self._reap()
             self._heal()
             resume_due()
+            self.upkeep.run()
         finally:
             timers.end_sweep("engine", holder=self.worker)
 

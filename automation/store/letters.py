@@ -1,7 +1,6 @@
 """Closes dead letters, and says which of their runs have gone on without them."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from automation.core.states import TERMINAL_STEP
@@ -64,11 +63,48 @@ def move_job(job_id: int, *, to: str, **columns: Any) -> bool:
     )
 
 
-def retried_timers(bulk_id: int, after: datetime) -> list[int]:
-    """Steps that a job has let be tried again and whose time is still to come."""
+def put_in_line(bulk_id: int) -> list[int]:
+    """Runs whose dead steps a job has put into the line, and whose time is still to come."""
     found = statements.rows(
-        "SELECT x.step_id FROM automation_deadletter d JOIN automation_timer x ON x.step_id = d.step_id"
-        " WHERE d.bulk_id = %s AND x.state = 'pending' AND x.due_at > %s ORDER BY x.step_id",
-        [bulk_id, after],
+        "SELECT d.run_id FROM automation_deadletter d JOIN automation_timer x ON x.step_id = d.step_id"
+        " WHERE d.bulk_id = %s AND x.state = 'pending' AND x.due_at > automation_now() ORDER BY d.run_id",
+        [bulk_id],
     )
     return [row[0] for row in found]
+
+
+def take_back(bulk_id: int, run_ids: Sequence[int]) -> int:
+    """Makes the steps of locked runs dead again that a job has put into the line and no worker has begun.
+
+    Their timers go, their letters are open again, their runs are what they were; answers how many.
+    """
+    step_ids = [
+        row[0]
+        for row in statements.rows(
+            "DELETE FROM automation_timer x WHERE x.state = 'pending' AND x.due_at > automation_now() AND x.step_id IN"
+            " (SELECT s.id FROM automation_stepexecution s JOIN automation_deadletter d ON d.step_id = s.id"
+            " WHERE d.bulk_id = %s AND s.run_id = ANY(%s::bigint[]) AND s.state = 'pending'"
+            " AND s.attempts = s.retried_at_attempt) RETURNING x.step_id",
+            [bulk_id, list(run_ids)],
+        )
+    ]
+    for sql in (TAKE_BACK_STEPS, TAKE_BACK_RUNS, TAKE_BACK_LETTERS):
+        statements.count(sql, [bulk_id, step_ids])
+    return len(step_ids)
+
+
+TAKE_BACK_STEPS = """
+UPDATE automation_stepexecution s SET state = 'dead', reason = d.reason, error = d.error, ended_at = clock_timestamp()
+  FROM automation_deadletter d
+ WHERE d.bulk_id = %s AND d.step_id = s.id AND s.id = ANY(%s::bigint[]) AND s.state = 'pending'
+"""
+TAKE_BACK_RUNS = """
+UPDATE automation_run r SET state = CASE WHEN d.reason = 'delivery_unknown' THEN 'waiting' ELSE 'failed' END,
+       reason = d.reason, ended_at = CASE WHEN d.reason = 'delivery_unknown' THEN NULL ELSE clock_timestamp() END
+  FROM automation_deadletter d
+ WHERE d.bulk_id = %s AND d.run_id = r.id AND d.step_id = ANY(%s::bigint[]) AND r.state = 'running'
+"""
+TAKE_BACK_LETTERS = """
+UPDATE automation_deadletter d SET resolved_at = NULL, resolution = '', actor = '', bulk_id = NULL
+ WHERE d.bulk_id = %s AND d.step_id = ANY(%s::bigint[])
+"""

@@ -17,6 +17,7 @@ from automation.conf import Conf
 from automation.engine import wake
 from automation.engine.cycle import Cycle
 from automation.engine.lease import Lease
+from automation.engine.upkeep import Upkeep
 from automation.engine.wake import Sweeper
 from automation.engine.wave_turn import Done
 from automation.store.claims import Claimed
@@ -267,6 +268,7 @@ def sweeping(monkeypatch: pytest.MonkeyPatch) -> tuple[Sweeper, Chores, Clock]:
     monkeypatch.setattr(wake, "timers", chores)
     monkeypatch.setattr(wake, "time", clock)
     monkeypatch.setattr(wake, "resume_due", lambda: 0)
+    monkeypatch.setattr(Upkeep, "run", lambda upkeep: None)
     return Sweeper(uuid.uuid4(), Conf()), chores, clock
 
 

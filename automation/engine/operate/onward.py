@@ -1,12 +1,15 @@
 """Lets a run go on from where a person has put it: the next step with its wake-up, or the run's end."""
 
 import random
+from functools import partial
 
+from django.db import transaction
 from django.utils.translation import gettext as _
 
 from automation.conf import load
 from automation.engine import ruleset, taking
 from automation.engine.advance import Advance
+from automation.engine.ended import add_ended
 from automation.engine.operate import Refused
 from automation.engine.progress import RunInHand
 from automation.store import by_hand, clock, runs, timers
@@ -34,7 +37,10 @@ def go_on(run: RunInHand, index: int | None, *, begun: bool = True) -> None:
     follow_up = advance.enter(run, index, wave)
     if run.state == "pending" and begun:
         run.state = "running"
+    add_ended(wave, [run])
     wave.write()
+    if wave.events:
+        transaction.on_commit(partial(timers.arm_match, run.event.tenant_id))
     if not paused or run.state == "succeeded":
         by_hand.set_reached(run.id, run.state)
     if follow_up.kind is not None:

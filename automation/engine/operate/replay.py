@@ -3,12 +3,11 @@
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from automation.core.decisions import Settled
-from automation.core.planner import HistoryMismatch, following
 from automation.core.spec import Node, RuleSpec
 from automation.core.states import LIVE_RUN
 from automation.engine import ruleset
 from automation.engine.operate import Refused, onward
+from automation.engine.operate.history import settled_rows, walk
 from automation.engine.progress import longest_life
 from automation.models import Rule, Run, StepExecution
 from automation.store import by_hand, clock, verbs
@@ -67,6 +66,8 @@ def _source(tenant_id: int, run_id: int) -> Run:
     first = by_hand.first_run(run.event_id, run.rule_id)
     verbs.lock_runs(tenant_id, sorted({run_id, first or run_id}))
     run.refresh_from_db()
+    if run.details_removed_at is not None or run.event.details_removed_at is not None:
+        raise Refused(_("What this run was about has been removed, as the tenant's retention says."))
     if run.state == "suppressed":
         raise Refused(_("This run was never started: there is nothing to replay."))
     if run.state in LIVE_RUN or run.state in ("compensating", "compensation_failed"):
@@ -108,32 +109,19 @@ def _same(under_way: tuple[int, int, str, int, int], source: Run, node: Node, *,
 
 
 def _before(spec: RuleSpec, node: Node, source: Run) -> list[Copied]:
-    """The outcomes of the steps that lead to the node, walked through the version as the planner does."""
-    rows = {row.path: row for row in StepExecution.objects.filter(run=source)}
-    copied, index = list[Copied](), spec.first
-    while index != node.index:
-        if index is None:
-            raise Refused(_("The run never came to the step “%(step)s”.") % {"step": node.id})
-        passed = spec.nodes[index]
-        row = rows.get(passed.path)
-        if row is None or row.kind != passed.kind or row.state not in ("succeeded", "failed", "skipped"):
+    """The outcomes of the steps that lead to the node."""
+    copied = list[Copied]()
+    for index, row in walk(spec, settled_rows(source)):
+        if index == node.index:
+            return copied
+        if row is not None:
+            copied.append(_copy(row))
+        elif index is not None:
             raise Refused(
                 _("The step “%(earlier)s” comes before “%(step)s”, and the run has no outcome of it.")
-                % {"earlier": passed.id, "step": node.id}
+                % {"earlier": spec.nodes[index].id, "step": node.id}
             )
-        copied.append(_copy(row))
-        index = _exit(spec, passed, row)
-    return copied
-
-
-def _exit(spec: RuleSpec, node: Node, row: StepExecution) -> int | None:
-    taken = (row.output or {}).get("taken") if node.kind == "branch" else None
-    try:
-        return following(spec, node.index, Settled(node.path, row.state, taken))  # type: ignore[arg-type]
-    except HistoryMismatch as error:
-        raise Refused(
-            _("The branch “%(step)s” no longer has the way that the run went.") % {"step": node.id}
-        ) from error
+    raise Refused(_("The run never came to the step “%(step)s”.") % {"step": node.id})
 
 
 def _copy(row: StepExecution) -> Copied:

@@ -1,0 +1,248 @@
+"""Works off many dead letters at a pace: a job in the database, which the workers go on with after any restart."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+
+from automation.core.alike import pattern
+from automation.engine.operate import Refused
+from automation.engine.operate.dead_letters import RESOLUTIONS, Worked, work_off
+from automation.models import BulkJob, DeadLetter, Limits
+from automation.store import clock, letters, verbs
+from tenants import audit
+from tenants.context import Actor, acting_for, current_actor, current_tenant
+
+log = structlog.get_logger(__name__)
+FASTEST = 1000.0  # a second
+BATCH = 100  # dead letters a transaction
+SLICE = 1.0  # seconds that one round of the chore may take
+COUNTED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class BulkStatus:
+    """How far a job has come. `left` is counted to `COUNTED`; `refusals` says why others weren't done, how often."""
+
+    job: BulkJob
+    left: int
+    refusals: dict[str, int]
+
+
+def start(
+    verb: str,
+    *,
+    rule_id: int | None = None,
+    step: str = "",
+    reason_code: str = "",
+    error: str = "",
+    rate: float = 10.0,
+    most: int | None = None,
+    stop_after: int | None = None,
+    reason: str = "",
+) -> BulkJob:
+    """Begins to "retry", send again as new ("retry_as_new") or give up ("discard") all open dead letters that fit.
+
+    `rate` of them a second, at most `most`; it stops by itself when `stop_after` of those tried again are dead once
+    more. `error` fits all cases of that error. The same job twice is one as long as it runs. ValueError for another
+    verb; `Refused` where nothing fits or a number makes no sense.
+    """
+    if verb not in RESOLUTIONS:
+        raise ValueError(f"there is no bulk verb {verb}")
+    if not 0 < rate <= FASTEST:
+        raise Refused(_("A rate is more than 0 and at most %s a second.") % int(FASTEST))
+    if (most is not None and most < 1) or (stop_after is not None and stop_after < 1):
+        raise Refused(_("A limit is at least 1."))
+    tenant_id = current_tenant()
+    filters = {"rule_id": rule_id, "step": step, "reason": reason_code, "error": pattern(error)}
+    newest = fitting(filters).order_by("-id").values_list("id", flat=True).first()
+    if newest is None:
+        raise Refused(_("No open dead letter fits."))
+    with transaction.atomic():
+        Limits.objects.select_for_update(no_key=True).get(tenant_id=tenant_id)  # one start at a time
+        same = BulkJob.objects.filter(state="running", verb=verb, filters=filters).first()
+        if same is not None:
+            return same
+        actor = current_actor()
+        job = BulkJob(
+            tenant_id=tenant_id,
+            verb=verb,
+            filters=filters,
+            rate=rate,
+            most=most,
+            stop_after=stop_after,
+            reason=reason[:500],
+            actor=actor.name,
+            actor_id=actor.id,
+            until_id=newest,
+            next_at=clock.now(),
+        )
+        job.save()
+        about = {"verb": verb, **filters, "rate": rate, "most": most, "stop_after": stop_after}
+        audit.record("bulk", f"bulk:{job.pk}", tenant_id=tenant_id, reason=reason, after=about)
+    return job
+
+
+def status(job_id: int) -> BulkStatus:
+    """How far a job of the current tenant has come; `BulkJob.DoesNotExist` for none."""
+    job = BulkJob.objects.get(pk=job_id)
+    left = 0
+    if job.state == "running":
+        waiting = fitting(job.filters).filter(pk__gt=job.last_id, pk__lte=job.until_id)
+        left = waiting.order_by()[:COUNTED].count()
+        left = left if job.most is None else min(left, job.most - job.done)
+    return BulkStatus(job, left, dict(job.refusals))
+
+
+def cancel(job_id: int, reason: str = "") -> int:
+    """Ends a job; what it has put into the line and nobody has begun goes back among the dead letters.
+
+    Answers how many went back. Twice does nothing more; `Refused` for one that has ended otherwise.
+    """
+    tenant_id = current_tenant()
+    with transaction.atomic():
+        job = BulkJob.objects.select_for_update(no_key=True).get(pk=job_id)
+        if job.state == "cancelled":
+            return 0
+        if job.state != "running":
+            raise Refused(_("This job has ended already."))
+        letters.move_job(job.pk, to="cancelled")
+        audit.record("cancel", f"bulk:{job.pk}", tenant_id=tenant_id, reason=reason, before={"done": job.done})
+    return _take_back(tenant_id, job.pk)
+
+
+def fitting(filters: dict[str, Any]) -> "QuerySet[DeadLetter]":
+    """The current tenant's open dead letters that fit, but for the error, which only Python can compare."""
+    found = DeadLetter.objects.filter(resolved_at=None)
+    if filters.get("rule_id") is not None:
+        found = found.filter(run__rule_id=filters["rule_id"])
+    if filters.get("step"):
+        found = found.filter(step__path=filters["step"])
+    if filters.get("reason"):
+        found = found.filter(reason=filters["reason"])
+    return found
+
+
+def work(*, ahead: float) -> int:
+    """A chore of the workers: gives each running job what is due within `ahead` seconds; answers how many were done."""
+    ends_at, done = time.monotonic() + SLICE, 0
+    for job_id, tenant_id in letters.running_jobs(50):
+        with acting_for(tenant_id):
+            done += _work_on(job_id, ahead=ahead, ends_at=ends_at)
+        if time.monotonic() > ends_at:
+            break
+    return done
+
+
+def _work_on(job_id: int, *, ahead: float, ends_at: float) -> int:
+    done = 0
+    while True:
+        more, count, stopped = _batch(job_id, ahead=ahead)
+        done += count
+        if stopped:
+            back = _take_back(current_tenant(), job_id)
+            log.warning("bulk stopped", job_id=job_id, tenant_id=current_tenant(), taken_back=back)
+        if not more or time.monotonic() > ends_at:
+            return done
+
+
+def _batch(job_id: int, *, ahead: float) -> tuple[bool, int, bool]:
+    """One transaction of a job: (whether more is due, how many were done, whether it stopped by itself)."""
+    with transaction.atomic():
+        free = BulkJob.objects.select_for_update(no_key=True, skip_locked=True)
+        job = free.filter(pk=job_id, state="running").first()
+        if job is None:
+            return False, 0, False
+        again = letters.failed_again(job.pk)
+        if job.stop_after is not None and again >= job.stop_after:
+            letters.move_job(job.pk, to="stopped", failed_again=again)
+            return False, 0, True
+        now = clock.now()
+        # What is late isn't made up for at once: the pace is kept from now on.
+        begins = max(job.next_at, now)
+        room = int((now + timedelta(seconds=ahead) - begins).total_seconds() * job.rate) + 1
+        room = min(room, BATCH, BATCH if job.most is None else job.most - job.done)
+        if begins > now + timedelta(seconds=ahead) or room <= 0:
+            _written(job, again, finished=room <= 0 and job.next_at <= now)
+            return False, 0, False
+        chosen, last_id, through = _choose(job, room)
+        # Until the last one is due it may still be stopped.
+        finished = through and not chosen and job.next_at <= now
+        with acting_for(job.tenant_id, Actor("person" if job.actor_id else "system", job.actor_id, job.actor)):
+            worked = _worked(job, chosen, begins)
+        _written(job, again, worked=worked, last_id=last_id, begins=begins, finished=finished)
+    return not through, len(worked.done), False
+
+
+def _choose(job: BulkJob, room: int) -> tuple[list[int], int, bool]:
+    """The next letters of a job, up to which id it has looked, and whether that is the end."""
+    looked = fitting(job.filters).filter(pk__gt=job.last_id, pk__lte=job.until_id).order_by("id")
+    rows = list(looked.values_list("id", "error")[: max(room, BATCH)])
+    wanted = job.filters.get("error") or ""
+    chosen, last_id = list[int](), job.last_id
+    for letter_id, error in rows:
+        if len(chosen) == room:
+            return chosen, last_id, False
+        last_id = letter_id
+        if not wanted or pattern(error) == wanted:
+            chosen.append(letter_id)
+    return chosen, last_id, len(rows) < max(room, BATCH)
+
+
+def _worked(job: BulkJob, chosen: Sequence[int], begins: datetime) -> Worked:
+    """Does the verb to all at once; where one of them spoils it for the others, to each alone."""
+    due = {one: begins + timedelta(seconds=place / job.rate) for place, one in enumerate(chosen)}
+    try:
+        with transaction.atomic():
+            return work_off(chosen, job.verb, due=due, bulk_id=job.pk)
+    except Refused:
+        worked = Worked()
+    for one in chosen:
+        try:
+            with transaction.atomic():
+                alone = work_off([one], job.verb, due=due, bulk_id=job.pk)
+            worked.done += alone.done
+            worked.refused |= alone.refused
+        except Refused as refusal:
+            worked.refused[one] = str(refusal)
+    return worked
+
+
+def _written(
+    job: BulkJob,
+    again: int,
+    *,
+    worked: Worked | None = None,
+    last_id: int | None = None,
+    begins: datetime | None = None,
+    finished: bool,
+) -> None:
+    worked = worked or Worked()
+    refusals = Counter(job.refusals) + Counter(worked.refused.values())
+    taken = len(worked.done) + len(worked.refused)
+    letters.move_job(
+        job.pk,
+        to="finished" if finished else "running",
+        last_id=job.last_id if last_id is None else last_id,
+        next_at=job.next_at if begins is None else begins + timedelta(seconds=taken / job.rate),
+        done=job.done + len(worked.done),
+        refused=job.refused + len(worked.refused),
+        refusals=json.dumps(dict(refusals.most_common(20))),
+        failed_again=again,
+    )
+
+
+def _take_back(tenant_id: int, job_id: int) -> int:
+    """What a job has put into the line and nobody has begun: its steps are dead as before, its letters open."""
+    with transaction.atomic():
+        run_ids = letters.put_in_line(job_id)
+        locked = [run.id for run in verbs.lock_runs(tenant_id, run_ids)]
+        return letters.take_back(job_id, locked)

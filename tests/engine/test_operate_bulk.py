@@ -1,0 +1,185 @@
+"""Many dead letters are worked off at a pace that is kept through restarts, and stop by themselves."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import pytest
+from operating import Place, make_dead_run, make_rule
+from operating import place as new_place
+
+from automation.engine.operate import Refused, bulk
+from automation.engine.operate.dead_letters import discard
+from automation.engine.troubles import error_groups
+from automation.models import BulkJob, DeadLetter, Rule, Run, StepExecution, Timer
+from automation.store import clock
+from tenants.context import acting_for
+from tenants.models import AuditEntry
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def acme() -> Iterator[Place]:
+    acme = new_place()
+    with acting_for(acme.tenant.pk, acme.actor):
+        yield acme
+
+
+@pytest.fixture
+def rule(acme: Place) -> Rule:
+    return make_rule(acme.tenant)
+
+
+def dead(rule: Rule, number: int, *, error: str = "503 in 12 s") -> list[DeadLetter]:
+    letters = [make_dead_run(rule) for _ in range(number)]
+    DeadLetter.objects.filter(pk__in=[one.pk for one in letters]).update(error=error)
+    return letters
+
+
+def dues() -> list[datetime]:
+    return list(Timer.objects.order_by("due_at").values_list("due_at", flat=True))
+
+
+def later(job: BulkJob, seconds: float) -> None:
+    """As if the time had gone by."""
+    BulkJob.objects.filter(pk=job.pk).update(next_at=job.next_at - timedelta(seconds=seconds))
+    Timer.objects.update(due_at=clock.now() - timedelta(seconds=1))
+    job.refresh_from_db()
+
+
+def test_they_fall_due_one_after_the_other_at_the_rate(acme: Place, rule: Rule) -> None:
+    dead(rule, 30)
+
+    job = bulk.start("retry", rate=2, reason="the pager is back")
+    assert bulk.work(ahead=10) == 21
+    assert bulk.work(ahead=10) == 0
+
+    gaps = [(after - before).total_seconds() for before, after in zip(dues(), dues()[1:], strict=False)]
+    assert gaps == [0.5] * 20
+    assert bulk.status(job.pk).left == 9
+    job.refresh_from_db()
+    later(job, 10.5)
+    assert bulk.work(ahead=10) == 9
+    job.refresh_from_db()
+    later(job, 10)
+    bulk.work(ahead=10)
+    job.refresh_from_db()
+    assert (job.state, job.done, job.refused) == ("finished", 30, 0)
+    assert set(Run.objects.values_list("state", flat=True)) == {"running"}
+    assert AuditEntry.objects.filter(verb="retry", actor_name="Ana Admin").count() == 30
+    assert AuditEntry.objects.get(verb="bulk").reason == "the pager is back"
+
+
+def test_what_was_missed_while_no_worker_lived_is_not_made_up_for_at_once(acme: Place, rule: Rule) -> None:
+    dead(rule, 30)
+    job = bulk.start("retry", rate=1)
+    later(job, 3600)
+
+    assert bulk.work(ahead=10) == 11
+
+
+def test_at_most_so_many(acme: Place, rule: Rule) -> None:
+    dead(rule, 5)
+
+    job = bulk.start("retry", rate=100, most=2)
+    bulk.work(ahead=10)
+    bulk.work(ahead=10)
+
+    job.refresh_from_db()
+    assert job.done == 2
+    assert DeadLetter.objects.filter(resolved_at=None).count() == 3
+
+
+def test_it_stops_when_too_many_fail_again_and_takes_back_what_nobody_has_begun(acme: Place, rule: Rule) -> None:
+    letters = dead(rule, 10)
+    job = bulk.start("retry", rate=1, stop_after=2)
+    bulk.work(ahead=4.5)
+    assert Timer.objects.count() == 5
+    for letter in letters[:2]:  # they ran and are dead once more
+        Timer.objects.filter(step_id=letter.step_id).delete()
+        StepExecution.objects.filter(pk=letter.step_id).update(state="dead", attempts=4)
+        Run.objects.filter(pk=letter.run_id).update(state="failed")
+        DeadLetter(tenant=acme.tenant, run_id=letter.run_id, step_id=letter.step_id, reason="exhausted").save()
+
+    bulk.work(ahead=4.5)
+
+    job.refresh_from_db()
+    assert (job.state, job.failed_again, job.done) == ("stopped", 2, 5)
+    assert not Timer.objects.exists()
+    assert set(Run.objects.values_list("state", flat=True)) == {"failed"}
+    assert set(StepExecution.objects.filter(path="page").values_list("state", flat=True)) == {"dead"}
+    assert DeadLetter.objects.filter(resolved_at=None).count() == 10
+
+
+def test_cancelled_it_goes_no_further(acme: Place, rule: Rule) -> None:
+    dead(rule, 6)
+    job = bulk.start("retry", rate=1)
+    bulk.work(ahead=2.5)
+
+    back = bulk.cancel(job.pk, "wrong ones")
+
+    assert (back, bulk.cancel(job.pk), bulk.work(ahead=10)) == (2, 0, 0)
+    assert DeadLetter.objects.filter(resolved_at=None).count() == 5
+    assert Timer.objects.count() == 1  # that one was due already
+
+
+def test_only_those_of_the_group_are_touched(acme: Place, rule: Rule) -> None:
+    dead(rule, 3, error="503 in 12 s from 'a'")
+    dead(rule, 2, error="timed out")
+    dead(make_rule(acme.tenant, name="Other"), 1, error="503 in 4 s from 'b'")
+
+    groups = error_groups(rule_id=rule.pk)
+    assert [(group.count, group.error) for group in groups] == [(3, "# in # s from #"), (2, "timed out")]
+    assert [group.count for group in error_groups()] == [3, 2, 1]
+    filters = groups[0].filters
+    bulk.start(
+        "discard", rule_id=filters["rule_id"], step=filters["step"], reason_code=filters["reason"],
+        error=filters["error"], rate=100,
+    )  # fmt: skip
+    bulk.work(ahead=1)
+
+    assert [group.count for group in error_groups()] == [2, 1]
+    assert DeadLetter.objects.filter(resolution="discarded").count() == 3
+
+
+def test_the_same_job_twice_is_one_while_it_runs(acme: Place, rule: Rule) -> None:
+    dead(rule, 2)
+
+    assert bulk.start("retry").pk == bulk.start("retry").pk
+    assert bulk.start("discard").pk != bulk.start("retry").pk
+
+
+def test_those_that_went_on_meanwhile_are_counted_with_the_reason(acme: Place, rule: Rule) -> None:
+    letters = dead(rule, 3)
+    job = bulk.start("retry", rate=100)
+    Run.objects.filter(pk=letters[0].run_id).update(state="succeeded")
+    discard(letters[1].pk)
+
+    bulk.work(ahead=1)
+
+    job.refresh_from_db()
+    assert (job.done, job.refused) == (1, 1)
+    assert "gone on without this step" in next(iter(job.refusals))
+
+
+def test_numbers_that_make_no_sense_and_nothing_to_do_are_refused(acme: Place, rule: Rule) -> None:
+    with pytest.raises(Refused, match="No open dead letter"):
+        bulk.start("retry")
+    dead(rule, 1)
+    for wrong in ({"rate": 0}, {"rate": 2000}, {"most": 0}, {"stop_after": 0}):
+        with pytest.raises(Refused):
+            bulk.start("retry", **wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="verb"):
+        bulk.start("delete")
+
+
+def test_another_tenants_letters_are_left_alone(acme: Place, rule: Rule) -> None:
+    dead(rule, 2)
+    other = new_place()
+    with acting_for(other.tenant.pk, other.actor):
+        with pytest.raises(Refused):
+            bulk.start("retry")
+        assert error_groups() == []
+    job = bulk.start("retry")
+    with acting_for(other.tenant.pk, other.actor), pytest.raises(BulkJob.DoesNotExist):
+        bulk.cancel(job.pk)
