@@ -69,7 +69,8 @@ def let_go(drip_id: int) -> int:
     """Ends a drip and makes all that it holds due now, in its order; answers how many steps. Lanes are locked last."""
     lanes = statements.rows(
         "WITH d AS (UPDATE automation_drip SET ended_at = automation_now() WHERE id = %s AND ended_at IS NULL),"
-        " c AS (SELECT x.id FROM automation_timer x WHERE x.drip_id = %s ORDER BY x.id FOR UPDATE),"
+        " c AS (SELECT x.id FROM automation_timer x WHERE x.drip_id = %s AND x.state = 'held' ORDER BY x.id"
+        " FOR UPDATE),"
         " u AS (UPDATE automation_timer x SET state = 'pending', drip_id = NULL FROM c WHERE x.id = c.id"
         " RETURNING x.lane_id, x.due_at)"
         " SELECT u.lane_id, count(*), min(u.due_at) FROM u GROUP BY u.lane_id ORDER BY u.lane_id",
@@ -137,7 +138,7 @@ def held_since(
 def dripping(drip_id: int, *, before: datetime | None = None) -> list[int]:
     """Runs of the steps that a drip still holds, oldest first; if a moment is given, of those due before it."""
     found = statements.rows(
-        "SELECT x.run_id FROM automation_timer x WHERE x.drip_id = %s"
+        "SELECT x.run_id FROM automation_timer x WHERE x.drip_id = %s AND x.state = 'held'"
         " AND (%s::timestamptz IS NULL OR x.due_at < %s) ORDER BY x.due_at, x.id",
         [drip_id, before, before],
     )
@@ -149,7 +150,8 @@ def older(run_ids: Sequence[int], *, before: datetime) -> list[int]:
     found = statements.rows(
         "SELECT r.id FROM automation_run r WHERE r.id = ANY(%s::bigint[]) AND r.created_at < %s"
         " AND EXISTS (SELECT 1 FROM automation_stepexecution s JOIN automation_timer x ON x.step_id = s.id"
-        " WHERE s.run_id = r.id AND (x.drip_id IS NOT NULL OR (x.state = 'pending' AND x.kind = ANY(%s))))",
+        " WHERE s.run_id = r.id AND ((x.state = 'held' AND x.drip_id IS NOT NULL)"
+        " OR (x.state = 'pending' AND x.kind = ANY(%s))))",
         [list(run_ids), before, PUT_OFF],
     )
     return [row[0] for row in found]

@@ -13,7 +13,7 @@ SELECT v.id, v.name, count(*), min(h.due_at)
            AND x.kind = ANY(%(kinds)s)
         UNION ALL
         SELECT x.run_id, x.due_at FROM automation_drip d JOIN automation_timer x ON x.drip_id = d.id
-         WHERE d.tenant_id = %(tenant)s AND d.ended_at IS NULL
+         WHERE d.tenant_id = %(tenant)s AND d.ended_at IS NULL AND x.state = 'held'
          LIMIT %(most)s) h
   JOIN automation_run r ON r.id = h.run_id JOIN automation_rule v ON v.id = r.rule_id
  GROUP BY v.id, v.name ORDER BY count(*) DESC, v.id
@@ -34,7 +34,7 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM automation_event e WHERE e.tenant_id
  ORDER BY u.n
 """
 LEFT = """
-SELECT (SELECT count(*) FROM automation_timer x WHERE x.drip_id = d.id),
+SELECT (SELECT count(*) FROM automation_timer x WHERE x.drip_id = d.id AND x.state = 'held'),
        (SELECT count(*) FROM (SELECT 1 FROM automation_event e WHERE e.tenant_id = d.tenant_id AND e.matched_at IS NULL
            AND e.id <= d.kept_until LIMIT %s) a)
   FROM automation_drip d WHERE d.id = %s

@@ -132,7 +132,7 @@ def release_runs(run_ids: Sequence[int]) -> int:
 
 
 MOVE_TIMERS = """
-UPDATE automation_timer x SET state = %s
+UPDATE automation_timer x SET state = %s, drip_id = NULL
  WHERE x.id = ANY(ARRAY(SELECT y.id FROM automation_timer y JOIN automation_stepexecution s ON s.id = y.step_id
                          WHERE s.run_id = ANY(%s::bigint[]) AND y.state = %s ORDER BY y.id FOR UPDATE OF y))
 """

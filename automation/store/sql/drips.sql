@@ -29,7 +29,7 @@ BEGIN
       UPDATE automation_drip x SET next_at = v_start + v_gap * v_got, released = x.released + v_got WHERE x.id = d.id;
       PERFORM automation_lane_due(v_lane, v_due);
       v_all := v_all + v_got;
-    ELSIF NOT EXISTS (SELECT 1 FROM automation_timer x WHERE x.drip_id = d.id)
+    ELSIF NOT EXISTS (SELECT 1 FROM automation_timer x WHERE x.drip_id = d.id AND x.state = 'held')
           AND NOT EXISTS (SELECT 1 FROM automation_event e
                            WHERE e.tenant_id = d.tenant_id AND e.matched_at IS NULL AND e.id <= d.kept_until) THEN
       UPDATE automation_drip x SET ended_at = t WHERE x.id = d.id;
@@ -44,7 +44,7 @@ CREATE OR REPLACE FUNCTION automation_admit(p_drip bigint, p_wanted integer, OUT
 LANGUAGE plpgsql AS $$
 DECLARE t timestamptz := automation_now(); d record; v_gap interval; v_start timestamptz;
 BEGIN
-  SELECT x.rate, x.next_at, EXISTS (SELECT 1 FROM automation_timer y WHERE y.drip_id = x.id) AS holding INTO d
+  SELECT x.rate, x.next_at, EXISTS (SELECT 1 FROM automation_timer y WHERE y.drip_id = x.id AND y.state = 'held') AS holding INTO d
     FROM automation_drip x WHERE x.id = p_drip AND x.ended_at IS NULL FOR NO KEY UPDATE OF x;
   IF NOT FOUND THEN
     granted := p_wanted;
