@@ -12,6 +12,7 @@ import structlog
 from django.db import Error, connection
 
 from automation import failpoints, queue
+from automation.catalog.fingerprint import fingerprint
 from automation.conf import Conf, load
 from automation.engine.arming import arm
 from automation.engine.cycle import AWAY, Cycle
@@ -19,6 +20,7 @@ from automation.engine.lease import Lease
 from automation.engine.ports import LaneTimers
 from automation.engine.retention.chore import RetentionChore
 from automation.engine.threads import ThreadDoor
+from automation.engine.tending import Tending
 from automation.engine.wake import Sweeper, Waker
 from automation.engine.workplace import Claimed, adopt, cancelled, claim, dismiss, enlist, let_out, settle_in
 from tenants.context import every_tenant
@@ -61,6 +63,7 @@ class Pump:
     door: ThreadDoor = field(init=False)
     cycle: Cycle = field(init=False)
     sweeper: Sweeper = field(init=False)
+    tending: Tending = field(init=False)
     retention: RetentionChore = field(init=False)
     waker: Waker = field(init=False)
     rng: random.Random = field(default_factory=random.SystemRandom)
@@ -78,13 +81,15 @@ class Pump:
             LaneTimers(self.worker), self.door, self.conf, armed=arm, rng=self.rng, stopping=queue.stopping
         )
         self.sweeper = Sweeper(self.worker, self.conf)
+        self.tending = Tending(self.worker, every=self.conf.sweep * 0.8)
         self.retention = RetentionChore(self.worker, self.conf)
         self.waker = Waker(every=self.conf.poll)
 
     def run(self) -> str:
         """Works until there is a reason to end: stopping, budget, lost. With a hung thread the process leaves."""
         settle_in(self.conf)
-        enlist(self.worker, pool=self.pool, release=RELEASE, host=socket.gethostname(), lease=self.conf.lease)
+        release = f"{RELEASE}-{fingerprint()}"
+        enlist(self.worker, pool=self.pool, release=release, host=socket.gethostname(), lease=self.conf.lease)
         log.info("pump started", worker=str(self.worker), pool=self.pool)
         self.lease.start()
         self.door.start()
@@ -141,6 +146,7 @@ class Pump:
         self.waker.run()
         if self.sweeper.due():
             self.sweeper.run()
+            self.tending.run()
         if claiming and self.retention.due():
             self.retention.run()
         self._control()

@@ -11,6 +11,7 @@ from automation.admin import (
     rules,
     runs,
     tenants,
+    users,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "rules",
     "runs",
     "tenants",
+    "users",
 ]

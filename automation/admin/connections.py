@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from automation.admin.base import BY_TENANT, CappedPaginator, act, by_word
-from automation.admin.references import NamedByRules
+from automation.admin.references import NamedByRules, say_off
 from automation.core.breaker import BREAKER_STATES
 from automation.engine import connections
 from automation.models import Connection
@@ -123,4 +123,4 @@ class ConnectionAdmin(NamedByRules, AuditedAdmin):
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         """Delete, and switch off the rules that name it."""
         self.note("deleted", obj, before={"name": obj.name, "kind": obj.kind})
-        self.say_off(request, connections.delete(obj))
+        say_off(request, connections.delete(obj))

@@ -1,4 +1,4 @@
-"""What an admin page of something that rules name has to say: which rules lose it, and that they are off afterwards."""
+"""What an admin page of something that rules name has to say: which rules use it, and that they are off afterwards."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,9 +7,17 @@ from django.contrib import admin, messages
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
-from automation.engine.references import rules_that_lose, switch_off_broken, tell_owners_gone
+from automation.engine.references import switch_off_broken
+from automation.engine.rules import tell_owners_gone
+from automation.engine.usages import Gone, Usage, usages
 from automation.models import Rule
 from tenants.context import acting_for
+
+
+def say_off(request: HttpRequest, rules: Sequence[Rule]) -> None:
+    """Names the rules that were switched off."""
+    for rule in rules:
+        messages.warning(request, _("The rule “%(rule)s” was switched off.") % {"rule": rule.name})
 
 
 class NamedByRules(admin.ModelAdmin[Any]):
@@ -22,30 +30,26 @@ class NamedByRules(admin.ModelAdmin[Any]):
     named_by: str
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[list[Any], Any, set[str], list[str]]:
-        """Adds to what will be deleted the rules that will be switched off."""
+        """Adds to what will be deleted the rules that will be switched off, and drafts and runs that use it."""
         listed, counts, missing, protected = super().get_deleted_objects(objs, request)
-        lines = [
-            _("The rule “%(rule)s” uses it and will be switched off.") % {"rule": rule.name}
-            for row in objs
-            for rule in self.losers(row)
-        ]
-        return [*listed, *lines], counts, missing, protected
+        return [*listed, *(usage.sentence() for usage in self.losers(objs))], counts, missing, protected
 
-    def losers(self, row: Any) -> list[Rule]:
-        """The rules that are on and name the row."""
-        with acting_for(row.tenant_id):
-            return rules_that_lose(**{self.named_as: [getattr(row, self.named_by)]})
+    def losers(self, rows: Any) -> list[Usage]:
+        """Where rules use any of these rows; one look at each tenant's rules."""
+        names: dict[int, list[Any]] = {}
+        for row in rows:
+            names.setdefault(row.tenant_id, []).append(getattr(row, self.named_by))
+        found: list[Usage] = []
+        for tenant_id, gone in names.items():
+            with acting_for(tenant_id):
+                found += usages(Gone(**{self.named_as: gone}))
+        return found
 
     def after_change(self, request: HttpRequest, tenant_id: int) -> None:
         """Switches off what is broken now, and says so; tells the tenant's admins which rules lost their owner."""
         with acting_for(tenant_id):
-            self.say_off(request, switch_off_broken())
+            say_off(request, switch_off_broken())
             tell_owners_gone()
-
-    def say_off(self, request: HttpRequest, rules: Sequence[Rule]) -> None:
-        """Names the rules that were switched off."""
-        for rule in rules:
-            messages.warning(request, _("The rule “%(rule)s” was switched off.") % {"rule": rule.name})
 
 
 class ReferencedAdmin(NamedByRules):

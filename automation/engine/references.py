@@ -1,13 +1,15 @@
-"""Says which connections, members and groups a tenant has, which rules use one, and which rules have lost one."""
+"""Says which connections, members and groups a tenant has, and switches off the rules that have lost one."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from automation.catalog import registry
 from automation.core.errors import DefinitionError, Problem
+from automation.definitions import scope
 from automation.definitions.compile import compile_definition
 from automation.engine import notices
 from automation.models import Connection, Rule
@@ -18,6 +20,7 @@ from tenants.context import acting_for, current_tenant
 from tenants.models import Group, Membership
 
 BROKEN = "broken_reference"
+OF_THE_TENANT = frozenset({"missing_connection", "wrong_connection", "missing_group", "missing_member"})
 
 
 class References:
@@ -38,6 +41,10 @@ class References:
         """Whether the tenant has a group of that name."""
         return name in self._groups
 
+    def content(self) -> int:
+        """A number that is the same as long as the tenant has the same; of this process only."""
+        return hash((frozenset(self._connections.items()), self._members, self._groups))
+
     @cached_property
     def _connections(self) -> dict[str, str]:
         with acting_for(self.tenant_id):
@@ -46,7 +53,7 @@ class References:
     @cached_property
     def _members(self) -> frozenset[int]:
         with acting_for(self.tenant_id):
-            return frozenset(Membership.objects.filter(is_active=True).values_list("id", flat=True))
+            return frozenset(people().values_list("id", flat=True))
 
     @cached_property
     def _groups(self) -> frozenset[str]:
@@ -54,72 +61,48 @@ class References:
             return frozenset(Group.objects.values_list("name", flat=True))
 
 
-def problems_of(definition: Any, references: References, *, published: bool = False) -> list[Problem]:
+def people() -> QuerySet[Membership]:
+    """The current tenant's people: whoever left, or can't log in any more, isn't one of them."""
+    return Membership.objects.filter(is_active=True, user__is_active=True)
+
+
+def problems_of(
+    definition: Any, references: scope.References, *, published: bool = False, catalog: scope.Catalog = registry
+) -> list[Problem]:
     """Everything that is wrong with a definition; empty when it can be published, or, when it was, can go on."""
     try:
-        compile_definition(definition, registry, references, published=published)
+        compile_definition(definition, catalog, references, published=published)
     except DefinitionError as error:
         return error.problems
     return []
 
 
-def rules_that_lose(
-    *, connections: Iterable[str] = (), members: Iterable[int] = (), groups: Iterable[str] = ()
-) -> list[Rule]:
-    """The current tenant's rules that are on and would be broken if these were gone: to be listed before a deletion."""
-    tenant_id = current_tenant()
-    now, then = References(tenant_id), _Without(tenant_id, connections, members, groups)
-    return [
-        rule
-        for rule, definition in _live()
-        if problems_of(definition, then, published=True) and not problems_of(definition, now, published=True)
-    ]
+def broken_rules(references: References, *, fields_too: bool = True) -> list[tuple[Rule, list[Problem]]]:
+    """The current tenant's rules that are on and name something which is gone, each with its problems.
+
+    Without `fields_too` only what the tenant keeps itself counts: connections, groups and members. What this process's
+    catalog lacks may be of a newer release.
+    """
+    found = []
+    for rule, definition in _live():
+        problems = problems_of(definition, references, published=True)
+        counted = [one for one in problems if fields_too or one.code in OF_THE_TENANT]
+        if counted:
+            found.append((rule, counted))
+    return found
 
 
-def switch_off_broken() -> list[Rule]:
+def switch_off_broken(references: References | None = None, *, fields_too: bool = True) -> list[Rule]:
     """Switches off the current tenant's rules that name something which is gone, and tells their people.
 
-    To be called after a connection, member or group was deleted. Their waiting runs are held, their events aren't
-    matched by them, and no other rule is touched.
+    To be called after a connection, member, group or field was deleted. Their waiting runs are held, their events
+    aren't matched by them, and no other rule is touched.
     """
     tenant_id = current_tenant()
-    references = References(tenant_id)
-    live = ((rule, problems_of(definition, references, published=True)) for rule, definition in _live())
-    broken = [(rule, found) for rule, found in live if found]
+    broken = broken_rules(references or References(tenant_id), fields_too=fields_too)
     for rule, problems in broken:
         _switch_off(tenant_id, rule, problems)
     return [rule for rule, _problems in broken]
-
-
-def tell_owners_gone() -> None:
-    """Tells the current tenant's admins which rules that are on have lost their owner, once for each; they go on.
-
-    To be called after somebody left.
-    """
-    people = Membership.objects.filter(is_active=True, user__is_active=True).values("user_id")
-    alone = Rule.objects.filter(on=True, deleted_at=None, owner__isnull=False).exclude(owner__in=people).order_by("id")
-    with transaction.atomic():
-        told = (notices.owner_gone_notice(rule) for rule in alone)
-        notices.tell([notice for notice in told if notice is not None])
-
-
-class _Without(References):
-    """The tenant's references as they would be without some of them."""
-
-    def __init__(
-        self, tenant_id: int, connections: Iterable[str], members: Iterable[int], groups: Iterable[str]
-    ) -> None:
-        super().__init__(tenant_id)
-        self._gone = (frozenset(connections), frozenset(members), frozenset(groups))
-
-    def connection(self, name: str) -> str | None:
-        return None if name in self._gone[0] else super().connection(name)
-
-    def member(self, member_id: int) -> bool:
-        return member_id not in self._gone[1] and super().member(member_id)
-
-    def group(self, name: str) -> bool:
-        return name not in self._gone[2] and super().group(name)
 
 
 def _live() -> Iterator[tuple[Rule, Any]]:

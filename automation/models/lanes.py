@@ -125,6 +125,7 @@ class Sweep(models.Model):
     expires_at = models.DateTimeField(null=True)
     last_ok_at = models.DateTimeField(null=True)
     last_seen_at = models.DateTimeField(null=True)
+    place = models.BigIntegerField(null=True)  # how far a chore has come that is done bit by bit; null: not begun
 
     def __str__(self) -> str:
         return self.name

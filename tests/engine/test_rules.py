@@ -14,7 +14,8 @@ from operating import place as new_place
 from automation.core.errors import DefinitionError
 from automation.engine import rules
 from automation.engine.operate import Refused, pause
-from automation.engine.references import rules_that_lose, switch_off_broken
+from automation.engine.references import switch_off_broken
+from automation.engine.usages import Gone, usages
 from automation.models import Connection, Limits, Notice, Rule, RuleDraft, RuleVersion, Run, Timer
 from automation.store import clock
 from tenants.context import Actor, acting_as, acting_for
@@ -383,9 +384,9 @@ class TestReferences:
         published()
         paging_rule, assigning_rule = paging(acme), assigning(acme)
 
-        assert rules_that_lose(connections=["pager"]) == [paging_rule]
-        assert rules_that_lose(groups=["Support"]) == [assigning_rule]
-        assert rules_that_lose(connections=["another"]) == []
+        assert [one.rule for one in usages(Gone(connections=["pager"]))] == [paging_rule]
+        assert [one.rule for one in usages(Gone(groups=["Support"]))] == [assigning_rule]
+        assert usages(Gone(connections=["another"])) == []
 
     @pytest.mark.case("X01")
     def test_after_a_deletion_only_the_rules_that_used_it_are_off_and_their_people_are_told(self, acme: Place) -> None:

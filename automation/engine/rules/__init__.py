@@ -5,6 +5,7 @@ from automation.engine.rules.deleting import delete, undelete
 from automation.engine.rules.drafting import check, create, rename, restore, save_draft
 from automation.engine.rules.finding import Conflict, find, live_rules, order
 from automation.engine.rules.ordering import move
+from automation.engine.rules.owners import give, hand_over, owned_by, owner_gone, tell_owners_gone
 from automation.engine.rules.planning import Plan, plan
 from automation.engine.rules.publishing import UNDER_WAY, NothingNew, cancel_older, publish
 from automation.engine.rules.switching import WAITING, switch_off, switch_on
@@ -23,11 +24,15 @@ __all__ = [
     "create",
     "delete",
     "find",
+    "give",
+    "hand_over",
     "in_use",
     "live_rules",
     "move",
     "older_in_use",
     "order",
+    "owned_by",
+    "owner_gone",
     "plan",
     "publish",
     "rename",
@@ -35,5 +40,6 @@ __all__ = [
     "save_draft",
     "switch_off",
     "switch_on",
+    "tell_owners_gone",
     "undelete",
 ]

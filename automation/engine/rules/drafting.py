@@ -10,12 +10,11 @@ from automation.core.errors import Problem
 from automation.core.facts import clean
 from automation.engine.documents import storable
 from automation.engine.operate import Refused
-from automation.engine.references import References, problems_of
+from automation.engine.references import References, people, problems_of
 from automation.engine.rules.finding import find, locked_draft, person, record, write_draft
 from automation.models import Limits, Rule, RuleDraft, RuleVersion
 from automation.store import pauses
 from tenants.context import current_tenant
-from tenants.models import Membership
 
 NAME_LENGTH = 120
 EMPTY: dict[str, Any] = {"schema_version": 1, "trigger": None, "condition": None, "steps": []}
@@ -93,6 +92,6 @@ def _name(name: str) -> str:
 def _owner(owner_id: int | None) -> int | None:
     if owner_id is None:
         return person()
-    if not Membership.objects.filter(user_id=owner_id, is_active=True).exists():
+    if not people().filter(user_id=owner_id).exists():
         raise Refused(_("The owner of a rule is one of the tenant's people."))
     return owner_id
