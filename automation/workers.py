@@ -19,8 +19,8 @@ from automation.engine.cycle import AWAY, Cycle
 from automation.engine.lease import Lease
 from automation.engine.ports import LaneTimers
 from automation.engine.retention.chore import RetentionChore
-from automation.engine.threads import ThreadDoor
 from automation.engine.tending import Tending
+from automation.engine.threads import ThreadDoor
 from automation.engine.wake import Sweeper, Waker
 from automation.engine.workplace import Claimed, adopt, cancelled, claim, dismiss, enlist, let_out, settle_in
 from tenants.context import every_tenant
