@@ -5,6 +5,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from automation.admin.base import BY_TENANT, ReadOnlyAdmin, by_number, by_text, by_word, pretty, rows_link
+from automation.admin.explain import judged_by
 from automation.models import Event, Run
 
 
@@ -36,7 +37,7 @@ class EventAdmin(ReadOnlyAdmin):
     )
     list_select_related = ("tenant",)
     exclude = ("facts",)
-    readonly_fields = ("recorded", "runs")
+    readonly_fields = ("recorded", "runs", "judged")
 
     @admin.display(boolean=True, description=_("matched"))
     def is_matched(self, event: Event) -> bool:
@@ -52,3 +53,8 @@ class EventAdmin(ReadOnlyAdmin):
     def runs(self, event: Event) -> SafeString:
         """Where to find what it started."""
         return rows_link(Run, str(_("Runs that it started")), event__id__exact=event.pk)
+
+    @admin.display(description=_("rules"))
+    def judged(self, event: Event) -> SafeString | str:
+        """What became of it at each rule that listens to its kind of record."""
+        return judged_by(event)

@@ -4,12 +4,14 @@ from functools import partial
 
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest
-from django.utils.html import format_html_join
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from automation.admin.base import BY_TENANT, ReadOnlyAdmin, act, by_number, pretty, rows_link
+from automation.admin.explain import why_view
 from automation.engine import rules
 from automation.engine.operate import pause
 from automation.models import Rule, RuleVersion, Run
@@ -27,6 +29,15 @@ class RuleAdmin(ReadOnlyAdmin):
     list_select_related = ("tenant", "published", "owner")
     readonly_fields = ("rows", "live", "draft_text")
     actions = ("switch_on", "switch_off", "hold", "go_on")
+
+    def get_urls(self) -> list[URLPattern]:
+        """The page that explains, before the admin's own."""
+        why = self.admin_site.admin_view(self.why)
+        return [path("<path:object_id>/explain/", why, name="automation_rule_explain"), *super().get_urls()]
+
+    def why(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Why it ran for a record's events, or didn't."""
+        return why_view(self, request, object_id)
 
     @admin.action(description=_("Switch on"), permissions=["operate"])
     def switch_on(self, request: HttpRequest, rows: QuerySet[Rule]) -> None:
@@ -54,6 +65,11 @@ class RuleAdmin(ReadOnlyAdmin):
         links = (
             rows_link(RuleVersion, str(_("Versions")), rule__id__exact=rule.pk),
             rows_link(Run, str(_("Runs")), rule__id__exact=rule.pk, tenant__id__exact=rule.tenant_id),
+            format_html(
+                '<a href="{}">{}</a>',
+                reverse("admin:automation_rule_explain", args=[rule.pk]),
+                _("Why did it not run?"),
+            ),
         )
         return format_html_join(" · ", "{}", ((link,) for link in links))
 

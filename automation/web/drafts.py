@@ -13,9 +13,10 @@ from django.views.decorators.http import require_http_methods
 from automation.core.errors import DefinitionError, Problem
 from automation.definitions.diff import Change, diff
 from automation.engine import rules as engine_rules
+from automation.engine import sayings
 from automation.engine.operate import Refused
 from automation.models import Rule, RuleDraft
-from automation.web import cursor, reference, sayings, texts
+from automation.web import cursor, reference, texts
 from automation.web.forms import PublishForm, first_errors
 from automation.web.lookup import find_rule, waiting_runs
 from tenants.middleware import TenantRequest

@@ -11,11 +11,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from automation.core.errors import Problem
-from automation.engine import lists
+from automation.engine import lists, sayings
 from automation.engine.lists import RuleLine
 from automation.engine.references import References, problems_of
 from automation.models import Rule
-from automation.web import sayings
 from tenants.middleware import TenantRequest
 from tenants.permissions import needs
 

@@ -11,9 +11,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from automation.core.errors import DefinitionError
 from automation.engine import rules as engine_rules
+from automation.engine import sayings
 from automation.engine.operate import Refused, pause
 from automation.models import Rule, RuleDraft, RuleVersion
-from automation.web import examples, sayings, texts
+from automation.web import examples, texts
 from automation.web.forms import NameForm, ReasonForm, first_errors
 from automation.web.lookup import find_rule, waiting_runs
 from automation.web.rule_list import page_of

@@ -12,10 +12,10 @@ from django.views.decorators.http import require_safe
 from automation.core.conditions import LeafReport
 from automation.core.states import TERMINAL_RUN
 from automation.definitions.tree import GROUP_MODES
+from automation.engine import sayings
 from automation.engine import trace as engine_trace
 from automation.engine.reports import ConditionReport, StepReport
 from automation.models import Run
-from automation.web import sayings
 from automation.web.headline import headline
 from tenants.middleware import TenantRequest
 from tenants.permissions import needs

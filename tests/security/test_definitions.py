@@ -10,7 +10,7 @@ from automation.core.errors import DefinitionError
 from automation.definitions.compile import compile_definition
 from automation.engine.documents import storable
 from automation.engine.references import References
-from automation.web import sayings
+from automation.engine import sayings
 
 SECONDS = 2.0
 MANY: dict[str, list[Any]] = {
