@@ -8,9 +8,9 @@ import pytest
 from automation.catalog import registry
 from automation.core.errors import DefinitionError
 from automation.definitions.compile import compile_definition
+from automation.engine import sayings
 from automation.engine.documents import storable
 from automation.engine.references import References
-from automation.engine import sayings
 
 SECONDS = 2.0
 MANY: dict[str, list[Any]] = {

@@ -1,7 +1,6 @@
 """Says why a rule ran for the events of a record, or didn't."""
 
 import json
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -107,7 +106,7 @@ def _what(event: Event) -> str:
 
 def _rule(text: str) -> Rule:
     """A rule by its number or its name; another tenant's is as if it didn't exist."""
-    found: Sequence[Rule] = Rule.objects.filter(pk=int(text)) if text.isdecimal() else Rule.objects.filter(name=text)
+    found = list(Rule.objects.filter(pk=int(text)) if text.isdecimal() else Rule.objects.filter(name=text))
     if len(found) > 1:
         raise CommandError(f"Several rules are called {text!r}: {', '.join(str(rule.pk) for rule in found)}.")
     if not found:
