@@ -61,6 +61,7 @@ class Automatable:
     fields: Mapping[str, Field]
     note: NoteTarget | None = None
     name_field: str | None = None
+    personal: tuple[str, ...] = ()  # fields that say who a person is; empty where a record is no person
 
     @property
     def label(self) -> str:

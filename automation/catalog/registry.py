@@ -47,15 +47,20 @@ def automatable(
     note: NoteTarget | None = None,
     label: Any = None,
     name_field: str | None = None,
+    personal: Sequence[str] = (),
 ) -> Automatable:
     """Say what rules may do with a model: changes of `watch` are events, `read` are facts, `change` may be written.
 
     Paths go through relations with dots ("customer.plan"). A path that names nothing is left out and kept in
-    `problems`. `name_field` is the field that says which record it is, for people.
+    `problems`. `name_field` is the field that says which record it is, for people. A record with `personal` fields is a
+    person, who may be erased; what these fields say is looked for then.
     """
     name = model._meta.label_lower
     fields, wrong = build_fields(model, watch=watch, read=read, change=change)
     problems.extend((name, message) for message in wrong)
+    problems.extend(
+        (name, f"{path!r} is personal, but no field that rules know") for path in personal if path not in fields
+    )
     entry = Automatable(
         name=name,
         model=model,
@@ -63,6 +68,7 @@ def automatable(
         fields=fields,
         note=note,
         name_field=name_field,
+        personal=tuple(personal),
     )
     models[name] = entry
     return entry

@@ -27,7 +27,8 @@ def next_tenant(*, every: float) -> int | None:
     """The tenant whose last round, or beginning, is the longest ago, and more than `every` seconds."""
     found: int | None = statements.value(
         "SELECT t.id FROM tenants_tenant t LEFT JOIN automation_retention r ON r.tenant_id = t.id"
-        " WHERE r.purged_at IS NULL AND COALESCE(r.finished_at, t.created_at) < automation_now() - %s"
+        " WHERE (r.purged_at IS NULL OR t.closed_at IS NULL)"
+        " AND COALESCE(r.finished_at, t.created_at) < automation_now() - %s"
         " ORDER BY COALESCE(r.finished_at, t.created_at), t.id LIMIT 1",
         [timedelta(seconds=every)],
     )
@@ -35,11 +36,12 @@ def next_tenant(*, every: float) -> int | None:
 
 
 def begin(tenant_id: int) -> TermsRow:
-    """Notes that a round begins."""
+    """Notes that a round begins; a tenant that was opened again is purged no more."""
     statements.count(
         "INSERT INTO automation_retention (tenant_id, started_at, removed) VALUES (%s, automation_now(), '{}')"
-        " ON CONFLICT (tenant_id) DO UPDATE SET started_at = automation_now(), removed = '{}'",
-        [tenant_id],
+        " ON CONFLICT (tenant_id) DO UPDATE SET started_at = automation_now(), removed = '{}', purged_at = (SELECT"
+        " automation_retention.purged_at FROM tenants_tenant t WHERE t.id = %s AND t.closed_at IS NOT NULL)",
+        [tenant_id, tenant_id],
     )
     row = statements.rows(
         "SELECT automation_now(), l.retention_days, l.header_days, l.events_kept, t.closed_at, r.purged_at,"

@@ -31,4 +31,5 @@ automatable(
     change=["status", "assignee", "tags", "value", "email_opt_out", "last_contacted_at"],
     note=NoteTarget(LeadNote, record="lead", text="body"),
     name_field="name",
+    personal=["name", "email", "phone"],
 )

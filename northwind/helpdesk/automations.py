@@ -9,6 +9,7 @@ automatable(
     read=["created_at"],
     change=["plan", "language", "company_size", "email_opt_out"],
     name_field="name",
+    personal=["name", "email", "phone"],
 )
 
 automatable(

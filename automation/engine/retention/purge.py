@@ -20,6 +20,7 @@ def purge(tenant_id: int) -> Iterator[Portion]:
     too. Logins stay: they are the installation's, and may belong to other tenants.
     """
     if owned_rows.leases(tenant_id):
+        rounds.finish(tenant_id)
         return
     counts: Counter[str] = Counter()
     models = owned()

@@ -19,16 +19,17 @@ ENDED = tuple(state for state in RUN_STATES if state in TERMINAL_RUN)
 NOT_ENDED = tuple(state for state in RUN_STATES if state not in TERMINAL_RUN)
 
 
-def round_of(tenant_id: int) -> Iterator[Portion]:
+def round_of(tenant_id: int, *, purge_now: bool = False) -> Iterator[Portion]:
     """Takes a tenant through retention; whoever stops asking stops it, and the next round goes on.
 
-    Call it outside a transaction. A tenant that was closed long enough ago is purged instead.
+    Call it outside a transaction. A tenant that was closed long enough ago is purged instead, with `purge_now` any
+    closed one.
     """
     row = rounds.begin(tenant_id)
     if row.purged_at is not None:
         return
     removed: Counter[str] = Counter()
-    if row.closed_at is not None and row.closed_at < row.now - RESTORABLE:
+    if row.closed_at is not None and (purge_now or row.closed_at < row.now - RESTORABLE):
         batches = purge(tenant_id)
     else:
         batches = _Round(tenant_id, Terms.of(tenant_id, row), row.runs_from, row.events_from).batches()

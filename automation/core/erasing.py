@@ -1,0 +1,98 @@
+"""Takes a person's words out of stored values."""
+
+import html
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+ERASED = "[erased]"
+LEAST_DIGITS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Needles:
+    """What identifies a person: addresses, numbers and whole names, in every way in which a text may hold them.
+
+    `too_common` are words that aren't looked for, because other texts are full of them.
+    """
+
+    words: tuple[str, ...]
+    too_common: tuple[str, ...]
+    pattern: "re.Pattern[str] | None"
+
+    @classmethod
+    def of(cls, found: Iterable[str], also: Iterable[str] = ()) -> "Needles":
+        """Needles from what a person's fields have ever said; `also` is looked for whatever it is."""
+        given = {" ".join(word.split()) for word in found} - {"", ERASED}
+        asked = {" ".join(word.split()) for word in also} - {""}
+        tellable = {word for word in given if is_telling(word)}
+        ways = {way for word in tellable | asked for way in _ways(word)}
+        longest_first = sorted(ways, key=lambda way: (-len(way), way))
+        pattern = r"(?<!\w)(?:" + "|".join(re.escape(way) for way in longest_first) + r")(?!\w)"
+        return cls(
+            words=tuple(longest_first),
+            too_common=tuple(sorted(given - tellable - asked)),
+            pattern=re.compile(pattern, re.IGNORECASE) if ways else None,
+        )
+
+    def scrub(self, value: Any) -> Any:
+        """The value without the needles, deeply: texts and the names of entries; all else is as it was."""
+        if isinstance(value, str):
+            return self.pattern.sub(ERASED, value) if self.pattern else value
+        if isinstance(value, Mapping):
+            return {self.scrub(name): self.scrub(one) for name, one in value.items()}
+        if isinstance(value, list):
+            return [self.scrub(one) for one in value]
+        return value
+
+
+def is_telling(word: str) -> bool:
+    """Whether a word points to few people: an address, a number, or a name of several words."""
+    return "@" in word or " " in word or sum(sign.isdigit() for sign in word) >= LEAST_DIGITS
+
+
+def blank(value: Any) -> Any:
+    """The value with each text erased, deeply; numbers, truth values and what names entries stay."""
+    if isinstance(value, str):
+        return ERASED if value else ""
+    if isinstance(value, Mapping):
+        return {name: blank(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [blank(one) for one in value]
+    return value
+
+
+def own_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of an event about the person: what changed is gone, that something did is left."""
+    emptied: dict[str, Any] = {"before": {}, "after": {}, "snapshot": {}, "data": {}, "cut": []}
+    return {**emptied, "change": facts.get("change", ""), "source": facts.get("source", "")}
+
+
+def linked_facts(
+    facts: Mapping[str, Any], *, links: Collection[str], texts: Collection[str], needles: Needles
+) -> dict[str, Any]:
+    """The facts of an event about a record of the person's, such as a ticket.
+
+    Its `texts` are erased, and what was read of the person through `links` is empty; states, numbers and times stay.
+    """
+
+    def without(values: Any) -> dict[str, Any]:
+        return {path: _linked(path, value, links, texts, needles) for path, value in (values or {}).items()}
+
+    parts = {name: without(facts.get(name)) for name in ("before", "after", "snapshot")}
+    return {**facts, **parts, "data": blank(facts.get("data") or {})}
+
+
+def _linked(path: str, value: Any, links: Collection[str], texts: Collection[str], needles: Needles) -> Any:
+    if any(path.startswith(f"{link}.") for link in links):
+        return None
+    return blank(value) if path in texts else needles.scrub(value)
+
+
+def _ways(word: str) -> set[str]:
+    """How a word looks in plain text, in JSON, in an address and in HTML."""
+    plain, exact = json.dumps(word)[1:-1], json.dumps(word, ensure_ascii=False)[1:-1]
+    return {word, plain, exact, quote(word), quote(word, safe="@"), quote_plus(word), html.escape(word)}

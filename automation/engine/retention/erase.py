@@ -1,0 +1,211 @@
+"""Erases a person from what is stored about events and runs; what rules have decided, and when, stays."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from automation.catalog import registry
+from automation.catalog.automatable import Automatable
+from automation.core.erasing import Needles, blank, linked_facts, own_facts
+from automation.core.states import RUN_STATES
+from automation.engine.operate import Refused
+from automation.engine.retention.terms import PAGE
+from automation.models import Event
+from automation.store import erasing, retention
+from automation.store.erasing import LINKED, MENTIONED, OWN, Found, StoredEvent
+from tenants import audit
+from tenants.context import current_tenant
+
+PERSONAL_HISTORY = 10_000  # events of the person's own in which former names and addresses are looked for
+BEYOND = 2**62
+Progress = Callable[[str, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """How many rows of each kind were changed, and what is left to a person.
+
+    `live_runs` of theirs haven't ended: what a worker has in its hands is written afterwards, so erase once more when
+    they have. `too_common` words weren't looked for. `rules` say one of the words in their definition, (id, name).
+    """
+
+    changed: dict[str, int] = field(default_factory=dict)
+    live_runs: int = 0
+    too_common: tuple[str, ...] = ()
+    rules: tuple[tuple[int, str], ...] = ()
+
+
+def erase(
+    model: str, record: int, *, also: Collection[str] = (), dry_run: bool = False, progress: Progress | None = None
+) -> Erased:
+    """Takes a person's data out of the current tenant's events, traces, snapshots, dead letters and notices.
+
+    The person is a record of a model with `personal` fields; it may be gone already. Events about it lose their facts,
+    those about its records (a customer's tickets) their texts, with all that their runs were given and answered;
+    everywhere else the names and addresses that it ever had are taken out, and whatever `also` names. The record itself
+    is the host's to delete. Idempotent; a transaction a page, so call it outside one. With `dry_run` it only counts.
+
+    Raises `UnknownKind` for a model that the catalog doesn't have, `Refused` for one that isn't a person's.
+    """
+    tenant_id = current_tenant()
+    entry = registry.model(model)
+    if not entry.personal:
+        raise Refused(_("A %s isn't a person: nothing says what it is known by.") % entry.label)
+    needles = Needles.of(_known_as(entry, record), also)
+    work = _Erasing(tenant_id, entry, record, needles, dry_run, progress or (lambda what, looked: None))
+    work.events()
+    if needles.words:
+        work.runs()
+        work.notices()
+    if not dry_run:
+        audit.record("erase", f"{model}:{record}", tenant_id=tenant_id, after=work.changed())
+    return Erased(
+        changed=work.changed(),
+        live_runs=work.live,
+        too_common=needles.too_common,
+        rules=tuple(erasing.rules_with(tenant_id, needles.words)) if needles.words else (),
+    )
+
+
+def _known_as(entry: Automatable, record: int) -> set[str]:
+    """What the person's fields say now, and have said in the events that are kept."""
+    paths = {path: entry.fields[path].orm_path for path in entry.personal if path in entry.fields}
+    found: set[str] = set()
+    for row in entry.model._default_manager.filter(pk=record).values_list(*paths.values()):
+        found.update(str(value) for value in row if value)
+    events = Event.objects.filter(model=entry.name, record=record).order_by("-id")
+    for facts in events.values_list("facts", flat=True)[:PERSONAL_HISTORY].iterator(chunk_size=PAGE):
+        for part in ("before", "after", "snapshot"):
+            values = facts.get(part) or {}
+            found.update(values[path] for path in paths if isinstance(values.get(path), str))
+    return found
+
+
+class _Erasing:
+    """One erasing on its way."""
+
+    def __init__(
+        self, tenant_id: int, entry: Automatable, record: int, needles: Needles, dry_run: bool, progress: Progress
+    ) -> None:
+        self.tenant_id, self.entry, self.record, self.needles = tenant_id, entry, record, needles
+        self.dry_run, self.progress = dry_run, progress
+        self.touched: dict[str, set[int]] = {}
+        self.live = 0
+        self.links = [
+            (model.name, item.path)
+            for model in registry.models.values()
+            for item in model.fields.values()
+            if item.target == entry.name
+        ]
+
+    def changed(self) -> dict[str, int]:
+        """How many rows of each kind; one that was met twice counts once."""
+        return {what: len(ids) for what, ids in self.touched.items() if ids}
+
+    def _note(self, what: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        self.touched.setdefault(what, set()).update(row[0] for row in rows)
+
+    def events(self) -> None:
+        """Events, and all that is stored of the runs of those that are the person's."""
+        after = 0
+        while ids := retention.event_page(self.tenant_id, after=after, below=BEYOND, limit=20 * PAGE):
+            for start in range(0, len(ids), PAGE):
+                self._event_page(ids[start : start + PAGE])
+                self.progress("events", len(ids[start : start + PAGE]))
+            after = ids[-1]
+
+    def _event_page(self, ids: Sequence[int]) -> None:
+        found = erasing.events(
+            ids, model=self.entry.name, record=self.record, links=self.links, words=self.needles.words
+        )
+        if not found:
+            return
+        theirs = [event.id for event in found if event.how in (OWN, LINKED)]
+        with transaction.atomic():
+            runs = erasing.runs_of(theirs)
+            self.live += erasing.lock_runs(runs) if runs else 0
+            self._write_events(found)
+            self._write(erasing.rows_of(runs, event_ids=theirs, words=(), all_of_it=True), _emptied)
+            others = [event.id for event in found if event.how == MENTIONED]
+            self._write(
+                erasing.rows_of([], event_ids=others, words=self.needles.words, all_of_it=False), self._scrubbed
+            )
+
+    def _write_events(self, found: Sequence[StoredEvent]) -> None:
+        changed = [(event.id, self._without(event), event.how == OWN) for event in found]
+        different = [new for new, event in zip(changed, found, strict=True) if new[1] != event.facts]
+        self._note("events", different)
+        if different and not self.dry_run:
+            erasing.write_events(different)
+
+    def _without(self, event: StoredEvent) -> dict[str, Any]:
+        if event.how == OWN:
+            return own_facts(event.facts)
+        if event.how == LINKED:
+            fields = registry.models[event.model].fields
+            texts = {path for path, item in fields.items() if item.type == "text"}
+            links = {path for model, path in self.links if model == event.model}
+            return linked_facts(event.facts, links=links, texts=texts, needles=self.needles)
+        scrubbed: dict[str, Any] = self.needles.scrub(event.facts)
+        return scrubbed
+
+    def runs(self) -> None:
+        """What other runs have stored of the person's words."""
+        for state in RUN_STATES:
+            after = 0
+            while ids := erasing.run_ids(self.tenant_id, state, after=after, limit=PAGE):
+                self._run_page(ids)
+                self.progress("runs", len(ids))
+                after = ids[-1]
+
+    def _run_page(self, ids: Sequence[int]) -> None:
+        if not any(erasing.rows_of(ids, words=self.needles.words, all_of_it=False).parts()):
+            return
+        with transaction.atomic():
+            erasing.lock_runs(ids)
+            self._write(erasing.rows_of(ids, words=self.needles.words, all_of_it=False), self._scrubbed)
+
+    def notices(self) -> None:
+        """Notices, which hold the errors of steps."""
+        found = erasing.notices(self.tenant_id, self.needles.words)
+        changed = [(key, self.needles.scrub(title), self.needles.scrub(text)) for key, title, text in found]
+        changed = [new for new, old in zip(changed, found, strict=True) if new != old]
+        self._note("notices", changed)
+        if changed and not self.dry_run:
+            erasing.write_notices(changed)
+
+    def _write(self, found: Found, without: Callable[[Found], Found]) -> None:
+        cleaned = without(found)
+        changed = Found(
+            *(
+                [new for new, old in zip(news, olds, strict=True) if new != old]
+                for news, olds in zip(cleaned.parts(), found.parts(), strict=True)
+            )
+        )
+        for what, rows in zip(("steps", "attempts", "dead letters"), changed.parts(), strict=True):
+            self._note(what, rows)
+        if not self.dry_run:
+            erasing.write(changed)
+
+    def _scrubbed(self, found: Found) -> Found:
+        scrub = self.needles.scrub
+        return Found(
+            steps=[(key, kind, *map(scrub, values)) for key, kind, *values in found.steps],
+            attempts=[(key, scrub(request), scrub(answer)) for key, request, answer in found.attempts],
+            letters=[(key, scrub(snapshot), scrub(error)) for key, snapshot, error in found.letters],
+        )
+
+
+def _emptied(found: Found) -> Found:
+    """All texts of what runs were given and answered; what a branch decided is none of the person's words."""
+    return Found(
+        steps=[
+            (key, kind, blank(given), blank(output) if kind == "action" else output, blank(error))
+            for key, kind, given, output, error in found.steps
+        ],
+        attempts=[(key, blank(request), blank(answer)) for key, request, answer in found.attempts],
+        letters=[(key, blank(snapshot), blank(error)) for key, snapshot, error in found.letters],
+    )

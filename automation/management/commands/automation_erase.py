@@ -1,0 +1,68 @@
+"""Erases a person from what is stored about a tenant's events and runs."""
+
+import json
+import time
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from automation.catalog.registry import UnknownKind
+from automation.engine.operate import Refused
+from automation.engine.retention.erase import Erased, erase
+from tenants.context import acting_for
+from tenants.models import Tenant
+
+EVERY = 2.0  # seconds between two lines of progress
+
+
+class Command(BaseCommand):
+    """`manage.py automation_erase acme helpdesk.customer:12`, and `--also` for what else the person is known by."""
+
+    help = __doc__
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Whose person, which, and what else is looked for."""
+        parser.add_argument("tenant", help="the slug of the tenant")
+        parser.add_argument(
+            "person", metavar="MODEL:ID", help="such as helpdesk.customer:12; it may be deleted already"
+        )
+        parser.add_argument("--also", metavar="TEXT", action="append", default=[], help="a name or address; repeatable")
+        parser.add_argument("--dry-run", action="store_true", help="only count")
+        parser.add_argument("--json", action="store_true", help="the result as one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Prints what was changed, and what is left to do by hand."""
+        tenant = Tenant.objects.filter(slug=options["tenant"]).first()
+        if tenant is None:
+            raise CommandError(f"There is no tenant {options['tenant']!r}.")
+        model, _colon, key = options["person"].partition(":")
+        if not key.isdecimal():
+            raise CommandError("A person is named like helpdesk.customer:12.")
+        self.looked, self.said_at = 0, time.monotonic()
+        try:
+            with acting_for(tenant.pk):
+                done = erase(model, int(key), also=options["also"], dry_run=options["dry_run"], progress=self._progress)
+        except (Refused, UnknownKind) as error:
+            raise CommandError(str(error)) from error
+        if options["json"]:
+            self.stdout.write(json.dumps(asdict(done)))
+        else:
+            self._say(done, dry_run=options["dry_run"])
+
+    def _progress(self, what: str, looked: int) -> None:
+        self.looked += looked
+        if time.monotonic() - self.said_at >= EVERY:
+            self.said_at = time.monotonic()
+            self.stderr.write(f"{what}: {self.looked} rows looked at")
+
+    def _say(self, done: Erased, *, dry_run: bool) -> None:
+        counts = ", ".join(f"{count} {what}" for what, count in sorted(done.changed.items())) or "nothing"
+        self.stdout.write(f"{'Would change' if dry_run else 'Changed'}: {counts}.")
+        if done.too_common:
+            words = ", ".join(done.too_common)
+            self.stdout.write(f"Not looked for in other texts, for they are full of it: {words}. Name it with --also.")
+        if done.live_runs:
+            self.stdout.write(f"{done.live_runs} runs haven't ended; erase once more when they have.")
+        for rule_id, name in done.rules:
+            self.stdout.write(f"Rule {rule_id} says one of the words itself: {name}")

@@ -1,0 +1,211 @@
+"""An erased person is in no event, trace, snapshot, dead letter or notice; what was decided can still be followed."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from automation.catalog.action import Outcome
+from automation.engine.operate import Refused
+from automation.engine.retention.erase import Erased, erase
+from automation.engine.trace import trace
+from automation.models import Event, Notice, StepExecution
+from northwind.helpdesk.models import Customer, Ticket
+from tenants.models import AuditEntry
+from tests.engine.world import World, leaf, make_world, set_field, step, when
+
+pytestmark = pytest.mark.django_db
+NAME, MAIL, PHONE = "Gold Person", "gold@person.example", "+49 170 1234567"
+
+
+@pytest.fixture
+def world(db: None) -> World:
+    world = make_world()
+    world.connection()
+    return world
+
+
+def mail(id_: str = "write") -> dict[str, object]:
+    return step(id_, "send_email", to="customer", subject="{{ ticket.subject }}", text="To {{ ticket.customer.name }}")
+
+
+def everything(*, but: tuple[str, ...] = ()) -> str:
+    """All that the engine has stored, as one text."""
+    found = []
+    with connection.cursor() as cursor:
+        for table in ("event", "run", "stepexecution", "attempt", "deadletter", "notice"):
+            if table not in but:
+                cursor.execute(f"SELECT COALESCE(json_agg(x)::text, '') FROM automation_{table} x")
+                found.append(cursor.fetchone()[0])
+    return " ".join(found).lower()
+
+
+def person(world: World) -> Customer:
+    customer = world.customer(name=NAME, email="old@person.example", phone=PHONE)
+    world.run()
+    world.change(customer, email=MAIL)
+    return customer
+
+
+def go(world: World, customer: Customer, **options: object) -> Erased:
+    with world.acting():
+        return erase("helpdesk.customer", customer.pk, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.case("P05")
+@pytest.mark.case("X04")
+def test_nothing_is_left_of_the_person_and_the_waiting_run_has_no_snapshot(world: World):
+    rule = world.rule("Remind", {"id": "wait", "kind": "delay", "for": "P1D"}, mail(), trigger=when("created"))
+    done = world.rule(
+        "Tell the desk",
+        step("tell", "call_webhook", connection="hook", body='{"who": "{{ ticket.customer.name }}"}'),
+        trigger=when("created"),
+    )
+    customer = person(world)
+    with world.acting():
+        ticket = Ticket(tenant=world.tenant, subject="My left leg", customer=customer)
+        ticket.save()
+        world.commit()
+    world.run_until_held()
+    assert world.states(rule) == ["waiting"]
+    assert world.states(done) == ["succeeded"]
+    assert MAIL in everything()
+
+    found = go(world, customer)
+    text = everything()
+    for word in (NAME, MAIL, "old@person.example", PHONE, "left leg"):
+        assert word.lower() not in text
+    assert found.live_runs == 1
+    assert found.changed["events"] >= 3
+    event = world.runs(rule)[0].event
+    assert event.facts["snapshot"]["status"] == "new"
+    assert event.facts["snapshot"]["customer"] == customer.pk
+    with world.acting():
+        assert trace(world.runs(done)[0].pk).state == "succeeded"
+        assert AuditEntry.objects.get(verb="erase").target == f"helpdesk.customer:{customer.pk}"
+
+    # The host anonymises its record: the mail has nobody to go to, and the run ends all the same.
+    world.change(customer, run=False, name="Erased", email="", phone="")
+    world.pass_time(timedelta(days=2))
+    assert world.states(rule) == ["succeeded"]
+    assert world.steps(world.runs(rule)[0])["write"].state == "skipped"
+    assert go(world, customer).changed == {"events": 1, "steps": 1}  # what happened since
+    assert go(world, customer).changed == {}
+
+
+def test_other_records_keep_their_texts_but_for_the_persons_name(world: World):
+    world.rule("Note", step("note", "add_note", text="{{ ticket.subject }}"), trigger=when("updated"))
+    customer = person(world)
+    other = world.ticket(subject="Nobody in particular")
+    event = world.change(other, subject=f"{NAME} called about {MAIL}, again")
+    untouched = world.change(other, subject="All is well")
+    facts = dict(untouched.facts)
+    go(world, customer)
+    event.refresh_from_db()
+    assert event.facts["after"]["subject"] == "[erased] called about [erased], again"
+    assert event.details_removed_at is None
+    untouched.refresh_from_db()
+    assert untouched.facts == {
+        **facts,
+        "before": {**facts["before"], "subject": "[erased] called about [erased], again"},
+    }
+    assert StepExecution._base_manager.filter(input__text="All is well").exists()
+
+
+def test_dead_letters_and_notices_lose_the_words_too(world: World):
+    world.answer = lambda call: Outcome.rejected(f"{MAIL} is no mailbox")
+    rule = world.rule("Write", mail(), trigger=when("created"))
+    customer = person(world)
+    ticket = world.ticket(subject="Help", customer=customer)
+    letter = world.dead_letters()[0]
+    assert MAIL in json.dumps(letter.snapshot) + letter.error
+    with world.acting():
+        assert Notice.objects.filter(text__contains=MAIL).exists()
+    go(world, customer)
+    assert MAIL not in everything()
+    letter.refresh_from_db()
+    assert letter.resolved_at is None
+    assert letter.snapshot["event"]["id"] == world.runs(rule)[0].event_id
+    assert ticket.pk
+
+
+def test_a_branch_keeps_what_it_decided(world: World):
+    arm = {"id": "gold", "if": leaf("customer.plan", "is", "gold"), "steps": [set_field("up", "priority", "urgent")]}
+    rule = world.rule(
+        "Gold", {"id": "which", "kind": "branch", "arms": [arm], "otherwise": []}, trigger=when("created")
+    )
+    customer = person(world)
+    world.change(customer, plan="gold")
+    world.ticket(subject="Help", customer=customer)
+    before = world.steps(world.runs(rule)[0])["which"].output
+    go(world, customer)
+    assert world.steps(world.runs(rule)[0])["which"].output == before
+
+
+def test_a_dry_run_counts_and_changes_nothing(world: World):
+    world.rule("Write", mail(), trigger=when("created"))
+    customer = person(world)
+    world.ticket(subject="Help", customer=customer)
+    before = everything()
+    counted = go(world, customer, dry_run=True)
+    assert everything() == before
+    assert not AuditEntry._base_manager.filter(verb="erase").exists()
+    assert go(world, customer).changed == counted.changed
+
+
+def test_another_tenants_rows_are_not_even_looked_at(world: World):
+    theirs = make_world()
+    customer = person(theirs)
+    theirs.ticket(subject=f"{NAME} called", customer=customer)
+    with theirs.acting():
+        before = list(Event.objects.values_list("facts", flat=True))
+    mine = person(world)
+    go(world, mine, also=[NAME])
+    with theirs.acting():
+        assert list(Event.objects.values_list("facts", flat=True)) == before
+    go(world, customer)  # an id of theirs is nobody here
+    with theirs.acting():
+        assert list(Event.objects.values_list("facts", flat=True)) == before
+
+
+def test_a_person_who_was_deleted_is_known_from_the_last_snapshot(world: World):
+    customer = person(world)
+    other = world.ticket(subject=f"{MAIL} wrote")
+    with world.acting():
+        key = customer.pk
+        customer.delete()
+    world.run()
+    with world.acting():
+        erase("helpdesk.customer", key)
+    assert MAIL not in everything()
+    assert other.pk
+
+
+def test_rules_that_say_the_name_are_listed(world: World):
+    rule = world.rule("VIP", step("note", "add_note", text=f"Call {NAME}"))
+    customer = person(world)
+    assert go(world, customer).rules == ((rule.pk, "VIP"),)
+
+
+def test_what_is_no_person_is_refused(world: World):
+    ticket = world.ticket()
+    with world.acting(), pytest.raises(Refused, match="isn't a person"):
+        erase("helpdesk.ticket", ticket.pk)
+
+
+def test_the_command_says_what_is_left_to_do(world: World, capsys: pytest.CaptureFixture[str]):
+    world.rule("Write", mail(), trigger=when("created"))
+    customer = world.customer(name="Zoe", email=MAIL)
+    world.ticket(subject="Help", customer=customer)
+    who = f"helpdesk.customer:{customer.pk}"
+    call_command("automation_erase", world.tenant.slug, who, "--dry-run")
+    said = capsys.readouterr().out
+    assert "Would change: 1 attempts, 2 events, 1 steps." in said
+    assert "full of it: Zoe." in said
+    call_command("automation_erase", world.tenant.slug, who, "--json")
+    assert json.loads(capsys.readouterr().out)["changed"]["events"] == 2
+    for wrong in (["nobody", who], [world.tenant.slug, "helpdesk.customer"], [world.tenant.slug, "helpdesk.car:1"]):
+        with pytest.raises(CommandError):
+            call_command("automation_erase", *wrong)
