@@ -40,6 +40,9 @@ class Draft:
         self.problems.append({"column": column, "place": place, "message": str(message)})
 
 
+Changed = tuple[Draft, Any, dict[str, Any]]  # the row, its record as it is, and the values that differ
+
+
 @dataclass(slots=True)
 class Importer:
     """How the rows of one file become records: `layout` is the column of each cell, `key` how they find theirs."""
@@ -51,6 +54,7 @@ class Importer:
     create_missing: bool = False
     _existing: dict[Any, list[Any]] = field(default_factory=dict)
     _new: list[tuple[Draft, Any]] = field(default_factory=list)
+    _changed: list[Changed] = field(default_factory=list)
 
     def work(self, rows: Sequence[Row]) -> list[Draft]:
         """What became of each row, in their order. Runs in a transaction; what may be refused has its savepoint."""
@@ -59,11 +63,13 @@ class Importer:
         for column in sorted(self.layout, key=lambda one: one.name in self.target.make):
             if column.find is not None:
                 self._resolve(column, drafts)
-        self._existing, self._new = self._find({draft.key for draft in drafts if draft.key is not None}), []
+        self._existing = self._find({draft.key for draft in drafts if draft.key is not None})
+        self._new, self._changed = [], []
         for draft in drafts:
             if not draft.outcome:
                 self._take(draft)
         self._insert()
+        self._write()
         return drafts
 
     def _draft(self, row: Row) -> Draft:
@@ -184,20 +190,41 @@ class Importer:
             draft.outcome, draft.record = CREATED, record.pk
 
     def _update(self, draft: Draft, record: Any) -> None:
+        if any(one is record for _draft, one, _values in self._changed):
+            # An earlier row changes the record that this one is about, too.
+            self._write()
         if self.key != "id":
             draft.values.pop(self.key, None)  # it was found by it; how it is written there stays
         changed = {name: value for name, value in draft.values.items() if getattr(record, name) != value}
         draft.record, draft.outcome = record.pk, UPDATED if changed else UNCHANGED
-        if not changed:
-            return
-        before = {name: getattr(record, name) for name in changed}
-        try:
-            with transaction.atomic():
-                _set(record, changed)
-                record.save(update_fields=list(changed))
-        except REFUSED as error:
-            _set(record, before)
-            draft.refuse(_refusal(error))
+        if changed:
+            self._changed.append((draft, record, changed))
+
+    def _write(self) -> None:
+        """Changes records, those together that differ in the same fields."""
+        changed, self._changed = self._changed, []
+        alike: dict[tuple[str, ...], list[Changed]] = {}
+        for one in changed:
+            alike.setdefault(tuple(one[2]), []).append(one)
+        for names, together in alike.items():
+            before = [{name: getattr(record, name) for name in names} for _draft, record, _values in together]
+            for _draft, record, values in together:
+                _set(record, values)
+            try:
+                with transaction.atomic():
+                    self.target.model.objects.bulk_update([record for _draft, record, _values in together], names)
+            except REFUSED:
+                for one, was in zip(together, before, strict=True):
+                    _write_alone(*one, was)
+
+
+def _write_alone(draft: Draft, record: Any, values: Mapping[str, Any], before: Mapping[str, Any]) -> None:
+    try:
+        with transaction.atomic():
+            record.save(update_fields=list(values))
+    except REFUSED as error:
+        _set(record, before)
+        draft.refuse(_refusal(error))
 
 
 def _set(record: Any, values: Mapping[str, Any]) -> None:

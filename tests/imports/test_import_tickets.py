@@ -157,6 +157,35 @@ def test_what_only_the_database_refuses_leaves_that_row_out_alone(desk: Desk, mo
     assert desk.report()[1]["message"] == "The database refuses this row: helpdesk_ticket_priority."
 
 
+def test_a_change_that_only_the_database_refuses_leaves_that_row_out_alone(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unchecked = (Column("priority", "priority", word), *(one for one in TICKETS.columns if one.name != "priority"))
+    monkeypatch.setattr(Command, "target", replace(TICKETS, columns=unchecked))
+    with desk.acting():
+        one, two, three = (TicketFactory(subject=f"Ticket {number}") for number in range(3))
+    rows = [[str(one.pk), "high"], [str(two.pk), "loud"], [str(three.pk), "low"], [str(two.pk), "urgent"]]
+    desk.command("tickets", desk.write("id,priority", *rows), f"--report={desk.folder}/report.csv", code=3)
+    assert [row["outcome"] for row in desk.report()] == ["updated", "rejected", "updated", "updated"]
+    with desk.acting():
+        found = list(Ticket.objects.order_by("id").values_list("priority", flat=True))
+        assert found == ["high", "urgent", "low"]
+        assert [event.facts["after"] for event in Event.objects.filter(change="updated").order_by("record")] == [
+            {"priority": priority} for priority in found
+        ]
+
+
+def test_rows_about_one_record_are_taken_in_their_order(desk: Desk) -> None:
+    with desk.acting():
+        ticket = TicketFactory(priority="normal")
+    rows = [[str(ticket.pk), word] for word in ("high", "low", "low", "urgent")]
+    desk.command("tickets", desk.write("id,priority", *rows), f"--report={desk.folder}/report.csv")
+    assert [row["outcome"] for row in desk.report()] == ["updated", "updated", "unchanged", "updated"]
+    with desk.acting():
+        ticket.refresh_from_db()
+    assert ticket.priority == "urgent"
+
+
 def test_a_trial_says_what_would_become_of_each_row_and_keeps_nothing(desk: Desk) -> None:
     with desk.acting():
         ticket = TicketFactory(subject="There")
