@@ -18,7 +18,8 @@ class ErrorGroup:
     rule_name: str
     step: str
     reason: str
-    error: str
+    error: str  # without its particulars
+    example: str = ""  # the newest, in full
     count: int = 0
     newest_id: int = 0
     oldest_at: datetime | None = None
@@ -50,7 +51,7 @@ def error_groups(*, rule_id: int | None = None, reason: str = "") -> list[ErrorG
         group = groups.get(key)
         if group is None:
             group = groups[key] = ErrorGroup(key[0], one["run__rule__name"] or "", path, one["reason"], error)
-            group.newest_id, group.newest_at = one["id"], one["opened_at"]
+            group.newest_id, group.newest_at, group.example = one["id"], one["opened_at"], one["error"]
         group.count += 1
         group.oldest_at = one["opened_at"]
         if one["run_id"] is not None and len(group.run_ids) < SHOWN:

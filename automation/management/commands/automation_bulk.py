@@ -1,0 +1,68 @@
+"""Says how far jobs on many dead letters have come, waits for one, or ends it."""
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from automation.engine.operate import bulk
+from automation.engine.operate.bulk import BulkStatus
+from automation.management.verbs import VerbCommand, add_reason
+from automation.models import BulkJob
+
+LISTED = 20
+
+
+class Command(VerbCommand):
+    """`manage.py automation_bulk wait 3 --tenant acme`."""
+
+    help = __doc__
+
+    def add_own(self, parser: CommandParser) -> None:
+        """The verb and the job."""
+        parser.add_argument("verb", choices=("list", "status", "wait", "cancel"))
+        parser.add_argument("job", type=int, nargs="?")
+        add_reason(parser)
+
+    def act(self, options: dict[str, Any]) -> Any:
+        """Answers the jobs, newest first, or one."""
+        if options["verb"] == "list":
+            newest = BulkJob.objects.order_by("-id").values_list("pk", flat=True)[:LISTED]
+            return [_plain(bulk.status(job_id)) for job_id in newest]
+        if options["job"] is None:
+            raise CommandError("Name a job.")
+        more: dict[str, Any] = {}
+        if options["verb"] == "cancel":
+            more = {"taken_back": bulk.cancel(options["job"], options["reason"])}
+        while options["verb"] == "wait":
+            found = bulk.status(options["job"])
+            if found.job.state != "running":
+                break
+            self.stderr.write(_line(_plain(found)))
+            time.sleep(1)
+        return [{**_plain(bulk.status(options["job"])), **more}]
+
+    def say(self, answer: Any) -> Iterable[str]:
+        """A line for each job, and one for each reason why letters were refused."""
+        for one in answer:
+            yield _line(one)
+            for sentence, count in one["refusals"].items():
+                yield f"  {count} x {sentence}"
+        if not answer:
+            yield "There was no job yet."
+
+
+def _plain(found: BulkStatus) -> dict[str, Any]:
+    job = found.job
+    names = ("verb", "filters", "rate", "most", "stop_after", "state", "done", "refused", "failed_again", "actor")
+    return {"job": job.pk, "left": found.left, "refusals": found.refusals} | {
+        name: getattr(job, name) for name in names
+    }
+
+
+def _line(one: dict[str, Any]) -> str:
+    return (
+        f"Job {one['job']} {one['verb']}: {one['state']}, {one['done']} done, {one['left']} left,"
+        f" {one['refused']} refused, {one['failed_again']} failed again"
+    )

@@ -1,0 +1,44 @@
+"""Lists what failed for good, grouped by its error, with the context of the newest case."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from automation.engine.troubles import error_groups
+from automation.management.verbs import VerbCommand
+
+
+class Command(VerbCommand):
+    """`manage.py automation_dead_letters --tenant acme --context`."""
+
+    help = __doc__
+
+    def add_own(self, parser: CommandParser) -> None:
+        """Which of them, and whether with their context."""
+        parser.add_argument("--rule", type=int, metavar="ID")
+        parser.add_argument("--code", default="", help="the reason code, such as exhausted")
+        parser.add_argument("--context", action="store_true", help="print the context of the newest case of each")
+
+    def act(self, options: dict[str, Any]) -> Any:
+        """Answers the groups, the largest first."""
+        groups = [asdict(group) for group in error_groups(rule_id=options["rule"], reason=options["code"])]
+        if not options["context"]:
+            for group in groups:
+                del group["snapshot"]
+        return groups
+
+    def say(self, answer: Any) -> Iterable[str]:
+        """A line for each group, its runs, and the context where it was asked for."""
+        for group in answer:
+            yield (
+                f"{group['count']:>6} x {group['reason']} at {group['step'] or 'an event'} of {group['rule_name']!r}"
+                f" (rule {group['rule_id']}), newest {group['newest_at']:%Y-%m-%d %H:%M:%S}: {group['example'][:200]}"
+            )
+            yield f"         letter {group['newest_id']}, runs {', '.join(map(str, group['run_ids']))}"
+            if group.get("snapshot"):
+                yield json.dumps(group["snapshot"], indent=2, ensure_ascii=False)
+        if not answer:
+            yield "No dead letter is open."

@@ -1,0 +1,75 @@
+"""Retries dead letters: some by their numbers at once, or all that fit at a pace, or gives them up."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from automation.engine.operate import Refused, bulk
+from automation.engine.operate.dead_letters import discard, retry
+from automation.management.verbs import VerbCommand, add_reason
+from automation.models import DeadLetter
+
+
+class Command(VerbCommand):
+    """`manage.py automation_retry 4 5 --tenant acme`, or `--all --rule 3 --rate 5 --stop-after 10`."""
+
+    help = __doc__
+
+    def add_own(self, parser: CommandParser) -> None:
+        """Which, how, and how fast."""
+        parser.add_argument("letters", type=int, nargs="*", metavar="ID", help="of dead letters")
+        parser.add_argument("--all", action="store_true", help="all open ones that fit, as a job of the workers")
+        how = parser.add_mutually_exclusive_group()
+        how.add_argument("--as-new", action="store_true", help="under new keys: receivers take it for something else")
+        how.add_argument("--discard", action="store_true", help="give them up: their runs stay failed")
+        parser.add_argument("--rule", type=int, metavar="ID")
+        parser.add_argument("--step", default="", help="the path of the dead step")
+        parser.add_argument("--code", default="", help="the reason code, such as exhausted")
+        parser.add_argument("--error", default="", help="all cases of this error; numbers in it don't matter")
+        parser.add_argument("--rate", type=float, default=10.0, help="of them a second (default 10)")
+        parser.add_argument("--most", type=int, help="so many at most")
+        parser.add_argument("--stop-after", type=int, metavar="N", help="stop when N of them have failed again")
+        add_reason(parser)
+
+    def act(self, options: dict[str, Any]) -> Any:
+        """Answers the job, or what became of each."""
+        if bool(options["letters"]) == options["all"]:
+            raise CommandError("Name dead letters, or give --all.")
+        verb = "discard" if options["discard"] else "retry_as_new" if options["as_new"] else "retry"
+        if options["letters"]:
+            return [_one(letter, verb) for letter in options["letters"]]
+        job = bulk.start(
+            verb,
+            rule_id=options["rule"],
+            step=options["step"],
+            reason_code=options["code"],
+            error=options["error"],
+            rate=options["rate"],
+            most=options["most"],
+            stop_after=options["stop_after"],
+            reason=options["reason"],
+        )
+        return {"job": job.pk, "left": bulk.status(job.pk).left, "rate": job.rate}
+
+    def say(self, answer: Any) -> Iterable[str]:
+        """One line for the job, or for each letter."""
+        if isinstance(answer, dict):
+            yield f"Job {answer['job']}: {answer['left']} at {answer['rate']:g} a second. See automation_bulk."
+            return
+        for one in answer:
+            yield f"Dead letter {one['letter']}: {one['refused'] or 'done'}"
+
+
+def _one(letter_id: int, verb: str) -> dict[str, Any]:
+    refused = ""
+    try:
+        if verb == "discard":
+            discard(letter_id)
+        else:
+            retry(letter_id, as_new=verb == "retry_as_new")
+    except Refused as refusal:
+        refused = str(refusal)
+    except DeadLetter.DoesNotExist:
+        refused = "There is no such dead letter of this tenant."
+    return {"letter": letter_id, "refused": refused}

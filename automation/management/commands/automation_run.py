@@ -1,0 +1,57 @@
+"""Cancels, pauses, resumes, replays or wakes one run."""
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from automation.engine.operate import runs
+from automation.engine.operate.leaving import left_behind
+from automation.engine.operate.replay import replay
+from automation.engine.operate.waking import wake
+from automation.management.verbs import VerbCommand, add_reason
+from automation.models import Run
+
+VERBS = ("show", "cancel", "pause", "resume", "replay", "wake")
+
+
+class Command(VerbCommand):
+    """`manage.py automation_run replay 12 --tenant acme --from page`."""
+
+    help = __doc__
+
+    def add_own(self, parser: CommandParser) -> None:
+        """The verb, the run, and how it is replayed."""
+        parser.add_argument("verb", choices=VERBS, help="show says what cancelling would leave behind")
+        parser.add_argument("run", type=int)
+        parser.add_argument("--from", dest="step", default="", metavar="STEP", help="replay: from this step on")
+        parser.add_argument("--live", action="store_true", help="replay: with the version that is live now")
+        parser.add_argument("--as-new", action="store_true", help="replay: send everything again under new keys")
+        add_reason(parser)
+
+    def act(self, options: dict[str, Any]) -> Any:
+        """Does the verb; answers the run as it is afterwards, and what came of it."""
+        run_id, reason, more = options["run"], options["reason"], dict[str, Any]()
+        if options["verb"] == "cancel":
+            more = asdict(runs.cancel(run_id, reason))
+        elif options["verb"] == "replay":
+            step, live = options["step"], options["live"]
+            more = {"new_run": replay(run_id, step=step, live=live, as_new=options["as_new"], reason=reason)}
+        elif options["verb"] == "show":
+            more = asdict(left_behind(run_id))
+        else:
+            {"pause": runs.pause, "resume": runs.resume, "wake": wake}[options["verb"]](run_id, reason)
+        run = Run.objects.get(pk=run_id)
+        return {"run": run.pk, "state": run.state, "reason": run.reason, **more}
+
+    def say(self, answer: Any) -> Iterable[str]:
+        """One line, and one for everything that would be left behind."""
+        yield f"Run {answer['run']}: {answer['state']} {answer['reason']}".strip()
+        if "new_run" in answer:
+            yield f"Replayed as run {answer['new_run']}."
+        if answer.get("asked"):
+            yield "A worker is on it, which ends it as soon as its step returns."
+        for name in ("done", "skipped", "under_way", "uncertain", "never"):
+            if answer.get(name):
+                yield f"{name.replace('_', ' ')}: {', '.join(answer[name])}"

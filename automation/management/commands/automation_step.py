@@ -1,0 +1,43 @@
+"""Completes a step by hand, or skips it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from automation.engine.operate import steps
+from automation.management.verbs import VerbCommand, add_reason, object_of
+from automation.models import StepExecution
+
+
+class Command(VerbCommand):
+    """`manage.py automation_step complete 340 --tenant acme --output '{"status": 200}'`."""
+
+    help = __doc__
+
+    def add_own(self, parser: CommandParser) -> None:
+        """The verb, the step, and what it put out."""
+        parser.add_argument("verb", choices=("complete", "skip"))
+        parser.add_argument("step", type=int, help="the number of the step in the run")
+        parser.add_argument("--output", metavar="JSON", help="complete: what later steps read as its output")
+        add_reason(parser)
+
+    def act(self, options: dict[str, Any]) -> Any:
+        """Answers the step and its run as they are afterwards."""
+        output = object_of(options["output"], "--output")
+        if options["verb"] == "complete":
+            steps.complete(options["step"], output=output, reason=options["reason"])
+        else:
+            steps.skip(options["step"], reason=options["reason"])
+        step = StepExecution.objects.select_related("run").get(pk=options["step"])
+        return {
+            "step": step.pk,
+            "path": step.path,
+            "state": step.state,
+            "run": step.run_id,
+            "run_state": step.run.state,
+        }
+
+    def say(self, answer: Any) -> Iterable[str]:
+        """One line."""
+        yield f"Step {answer['path']}: {answer['state']}; run {answer['run']}: {answer['run_state']}"

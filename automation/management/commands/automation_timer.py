@@ -1,0 +1,75 @@
+"""Lists what waits, puts it off, makes it due now, or cancels it."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+from django.utils.dateparse import parse_datetime
+
+from automation.engine.operate import timers
+from automation.engine.waits import waits
+from automation.management.verbs import VerbCommand, add_reason
+
+
+class Command(VerbCommand):
+    """`manage.py automation_timer postpone 77 --tenant acme --until 2026-03-02T09:00+01:00`."""
+
+    help = __doc__
+
+    def add_own(self, parser: CommandParser) -> None:
+        """The verb and the timer; for a list, of which record, rule or run."""
+        parser.add_argument("verb", choices=("list", "postpone", "run-now", "cancel"))
+        parser.add_argument("timer", type=int, nargs="?", help="its number in the list")
+        parser.add_argument("--step", type=int, help="the step that was seen: another one is refused")
+        parser.add_argument("--until", metavar="TIME", help="postpone: with its offset, such as 2026-03-02T09:00+01:00")
+        parser.add_argument("--run", type=int, help="list: of this run")
+        parser.add_argument("--rule", type=int, help="list: of this rule")
+        parser.add_argument("--record", metavar="MODEL:ID", help="list: of this record, such as helpdesk.ticket:12")
+        add_reason(parser)
+
+    def act(self, options: dict[str, Any]) -> Any:
+        """Answers the list, or what was done."""
+        if options["verb"] == "list":
+            model, _colon, record = (options["record"] or "").partition(":")
+            if options["record"] and not record.isdecimal():
+                raise CommandError("--record is such as helpdesk.ticket:12.")
+            found = waits(
+                run_id=options["run"], rule_id=options["rule"], model=model, record=int(record) if record else None
+            )
+            return [one.to_json() for one in found]
+        timer_id, about = options["timer"], {"step_id": options["step"], "reason": options["reason"]}
+        if timer_id is None:
+            raise CommandError("Name a timer.")
+        if options["verb"] == "postpone":
+            timers.postpone(timer_id, until=_moment(options["until"]), **about)
+        elif options["verb"] == "run-now":
+            timers.run_now(timer_id, **about)
+        else:
+            timers.cancel(timer_id, **about)
+        return {"timer": timer_id, "done": options["verb"]}
+
+    def say(self, answer: Any) -> Iterable[str]:
+        """A line for each timer."""
+        if isinstance(answer, dict):
+            yield f"Timer {answer['timer']}: {answer['done']}"
+            return
+        for one in answer:
+            yield (
+                f"{one['timer']:>8} {one['kind']:8} {one['state']:8} {one['due_at']}"
+                f"  run {one['run']} step {one['step']} ({one['path']})  {one['rule']}  {one['record']}"
+            )
+        if not answer:
+            yield "Nothing waits."
+
+
+def _moment(text: str | None) -> datetime:
+    """A moment with its offset."""
+    moment = None
+    try:
+        moment = parse_datetime(text or "")
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise CommandError("--until is a time with its offset, such as 2026-03-02T09:00+01:00.")
+    return moment

@@ -1,0 +1,83 @@
+"""What the commands for operators share: whose tenant, who acts, and one line for whatever is refused."""
+
+import getpass
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from django.core.exceptions import ObjectDoesNotExist
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from automation.engine.operate import Refused
+from automation.management.arguments import add_json, add_tenant, tenant_of, write_json
+from tenants.context import Actor, acting_for
+
+
+def person() -> Actor:
+    """Who acts at the command line, as the audit shows it."""
+    try:
+        name = getpass.getuser()
+    except (OSError, KeyError):
+        name = "?"
+    return Actor("system", None, f"{name} (command line)")
+
+
+class VerbCommand(BaseCommand):
+    """A verb for one tenant. A subclass writes `act`, which answers what `--json` prints and `say` turns into lines."""
+
+    needs_tenant = True
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """The tenant, the reason for the audit, and the form of the answer; then the verb's own."""
+        self.add_own(parser)
+        add_tenant(parser, required=self.needs_tenant)
+        add_json(parser)
+
+    def add_own(self, parser: CommandParser) -> None:
+        """The arguments of the verb."""
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Does the verb; what is refused, or isn't there, is said in one line, and the exit code is 1."""
+        tenant = tenant_of(options["tenant"])
+        with acting_for(tenant.pk, person()):
+            try:
+                answer = self.act(options)
+            except ObjectDoesNotExist as error:
+                raise CommandError("There is no such thing of this tenant.") from error
+            except (Refused, ValueError) as error:
+                raise CommandError(str(error)) from error
+        self.tell(answer, options)
+
+    def tell(self, answer: Any, options: dict[str, Any]) -> None:
+        """Prints the answer."""
+        if options["json"]:
+            write_json(self.stdout, answer)
+        else:
+            for line in self.say(answer):
+                self.stdout.write(line)
+
+    def act(self, options: dict[str, Any]) -> Any:
+        """Does it, acting in the tenant; answers a JSON value."""
+        raise NotImplementedError
+
+    def say(self, answer: Any) -> Iterable[str]:
+        """The answer in lines for people."""
+        yield str(answer)
+
+
+def add_reason(parser: CommandParser) -> None:
+    """Why: it is kept in the audit."""
+    parser.add_argument("--reason", default="", help="kept in the audit")
+
+
+def object_of(text: str | None, name: str) -> dict[str, Any] | None:
+    """A JSON object from the command line; None where none was given."""
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CommandError(f"{name} isn't JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise CommandError(f"{name} is a JSON object, such as '{{\"status\": 200}}'.")
+    return found

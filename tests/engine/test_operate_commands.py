@@ -1,0 +1,144 @@
+"""The operators' commands: what they do, print and refuse."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from operating import Place, make_dead_run, make_live_run, make_rule, make_run
+from operating import place as new_place
+
+from automation.engine.operate import bulk
+from automation.models import DeadLetter, Rule, Run, StepExecution, Timer
+from automation.store import clock
+from tenants.context import acting_for
+from tenants.models import AuditEntry
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def acme() -> Iterator[Place]:
+    acme = new_place(slug="acme")
+    with acting_for(acme.tenant.pk, acme.actor):
+        yield acme
+
+
+@pytest.fixture
+def rule(acme: Place) -> Rule:
+    return make_rule(acme.tenant)
+
+
+def told(command: str, *words: Any, tenant: str | None = "acme") -> str:
+    out = StringIO()
+    where = [] if tenant is None else ["--tenant", tenant]
+    call_command(f"automation_{command}", *map(str, words), *where, stdout=out, stderr=StringIO())
+    return out.getvalue()
+
+
+def answered(command: str, *words: Any) -> Any:
+    return json.loads(told(command, *words, "--json"))
+
+
+def test_a_run_is_paused_resumed_looked_at_and_cancelled(rule: Rule) -> None:
+    run = make_live_run(rule)
+
+    assert told("run", "pause", run.pk, "--reason", "look") == f"Run {run.pk}: paused\n"
+    assert told("run", "resume", run.pk) == f"Run {run.pk}: pending\n"
+    assert "never: tell" in told("run", "show", run.pk)
+    assert answered("run", "cancel", run.pk) == {
+        "run": run.pk, "state": "cancelled", "reason": "cancelled_by", "ended": 1, "asked": 0,
+    }  # fmt: skip
+    entry = AuditEntry.objects.get(verb="pause")
+    assert (entry.reason, entry.actor_name.endswith("(command line)")) == ("look", True)
+
+
+def test_a_run_is_replayed_and_a_forgotten_one_woken(rule: Rule) -> None:
+    ended = make_run(rule, state="failed")
+    new = answered("run", "replay", ended.pk, "--from", "tell")["new_run"]
+    assert Run.objects.get(pk=new).forked_from_run_id == ended.pk
+
+    Timer.objects.filter(run_id=new).delete()
+    assert f"run {new}" in told("stuck")
+    told("run", "wake", new)
+    assert told("stuck", tenant=None) == "Nothing is stuck.\n"
+
+
+def test_a_step_is_completed_and_one_is_skipped(rule: Rule) -> None:
+    one, other = make_live_run(rule), make_live_run(rule)
+    first, second = (StepExecution.objects.get(run=run) for run in (one, other))
+
+    assert answered("step", "complete", first.pk, "--output", '{"by": "me"}')["run_state"] == "succeeded"
+    assert told("step", "skip", second.pk) == f"Step tell: skipped; run {other.pk}: succeeded\n"
+    first.refresh_from_db()
+    assert first.output == {"by": "me"}
+
+
+def test_what_waits_is_listed_put_off_and_cancelled(rule: Rule) -> None:
+    run = make_live_run(rule, state="waiting", step="waiting", kind="delay")
+    [listed] = answered("timer", "list", "--run", run.pk)
+    assert (listed["run"], listed["kind"], listed["record"]) == (run.pk, "delay", "helpdesk.ticket:12")
+    assert answered("timer", "list", "--record", "helpdesk.ticket:12") == answered("timer", "list")
+    assert told("timer", "list", "--record", "helpdesk.ticket:13") == "Nothing waits.\n"
+    until = clock.now() + timedelta(hours=2)
+
+    told("timer", "postpone", listed["timer"], "--until", until.isoformat())
+    assert Timer.objects.get().due_at == until
+    told("timer", "run-now", listed["timer"], "--step", listed["step"])
+    assert Timer.objects.get().due_at <= clock.now()
+    told("timer", "cancel", listed["timer"])
+    assert Run.objects.get().state == "cancelled"
+
+
+def test_dead_letters_are_listed_by_error_and_retried_by_number(rule: Rule) -> None:
+    letters = [make_dead_run(rule) for _ in range(3)]
+    assert "3 x exhausted at page of 'Tell the lead'" in told("dead_letters", "--context")
+    [group] = answered("dead_letters", "--rule", rule.pk, "--code", "exhausted")
+    assert (group["count"], group["newest_id"]) == (3, letters[2].pk)
+
+    assert told("retry", letters[0].pk, 10**9) == (
+        f"Dead letter {letters[0].pk}: done\nDead letter {10**9}: There is no such dead letter of this tenant.\n"
+    )
+    assert "done" in told("retry", letters[1].pk, "--discard")
+    assert "given up already" in told("retry", letters[1].pk)
+
+
+def test_all_that_fit_are_retried_by_a_job_that_can_be_followed_and_ended(rule: Rule) -> None:
+    for _ in range(3):
+        make_dead_run(rule)
+    job = answered("retry", "--all", "--rule", rule.pk, "--rate", "1", "--stop-after", "2")["job"]
+    bulk.work(ahead=1.5)
+
+    assert told("bulk", "list") == f"Job {job} retry: running, 2 done, 1 left, 0 refused, 0 failed again\n"
+    [ended] = answered("bulk", "cancel", job)
+    assert (ended["state"], ended["taken_back"]) == ("cancelled", 1)
+    assert answered("bulk", "wait", job)[0]["state"] == "cancelled"
+    assert DeadLetter.objects.filter(resolved_at=None).count() == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "cancel", 10**9], "no such thing"),
+        (["step", "skip", 10**9], "no such thing"),
+        (["step", "complete", 1, "--output", "[1]"], "JSON object"),
+        (["step", "complete", 1, "--output", "{"], "isn't JSON"),
+        (["timer", "postpone", 1, "--until", "tomorrow"], "a time with its offset"),
+        (["timer", "cancel"], "Name a timer"),
+        (["timer", "list", "--record", "ticket"], "helpdesk.ticket:12"),
+        (["retry"], "Name dead letters"),
+        (["retry", "--all"], "No open dead letter fits"),
+        (["bulk", "status"], "Name a job"),
+    ],
+)
+def test_what_is_refused_is_said_in_one_line(acme: Place, words: list[Any], message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        told(*words)
+
+
+def test_a_tenant_that_does_not_exist_is_named(acme: Place) -> None:
+    with pytest.raises(CommandError, match="no tenant 'umbrella'"):
+        told("stuck", tenant="umbrella")
