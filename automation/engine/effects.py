@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from automation.catalog.action import Action, Effect, Outcome
 from automation.core.errors import TemplateError
+from automation.models import Connection
 from automation.outbound.answers import OutboundError
 from automation.store.claims import Claimed
 
@@ -25,6 +26,20 @@ class ConnectionValues:
     id: int = 0
     allowed_hosts: tuple[str, ...] = ()  # none: the host of the endpoint alone
     breaker: str = "closed"  # as it stood when the step was let through
+
+
+def reachable(connection: Connection, secret: str) -> ConnectionValues:
+    """A connection as a thread gets it, with its secret in clear."""
+    return ConnectionValues(
+        connection.name,
+        connection.kind,
+        connection.endpoint,
+        secret,
+        connection.settings,
+        id=connection.pk,
+        allowed_hosts=connection.hosts(),
+        breaker=connection.breaker,
+    )
 
 
 @dataclass(slots=True)

@@ -16,9 +16,13 @@ ERROR_KEPT = 2000
 def add_ended(wave: Wave, runs: Iterable[RunInHand]) -> None:
     """Adds to the wave an event for each run that ended in it, where the tenant has a rule that listens.
 
+    Also which rules had a run that failed: their breakers look at them once the wave is committed.
+
     A run that was itself started by such an event raises none, so what handles failures can't fail without end.
     """
     for run in runs:
+        if run.state == "failed" and run.was != "failed":
+            wave.failed.append((run.event.tenant_id, run.rule.rule_id))
         if not run.tenant.hears_ends or run.event.kind == RUN_ENDED:
             continue
         letter = next((one for one in reversed(wave.dead) if one.run_id == run.id), None)

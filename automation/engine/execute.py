@@ -19,7 +19,7 @@ from automation.core.keys import idempotency_key
 from automation.core.spec import Retry
 from automation.core.states import TERMINAL_RUN, TERMINAL_STEP
 from automation.engine.already import known
-from automation.engine.effects import ConnectionValues, EffectCall, Finished, OutsideDoor, perform
+from automation.engine.effects import ConnectionValues, EffectCall, Finished, OutsideDoor, perform, reachable
 from automation.engine.prepare import PrepareDoor
 from automation.engine.progress import RunInHand, StepInHand
 from automation.engine.stretch import fill
@@ -180,16 +180,7 @@ class Execute:
         secret = found.secret()
         if secret is None:
             raise MissingConnection(f"The secret of the connection {name!r} can't be read any more: enter it again.")
-        return ConnectionValues(
-            found.name,
-            found.kind,
-            found.endpoint,
-            secret,
-            found.settings,
-            id=found.pk,
-            allowed_hosts=found.hosts(),
-            breaker=found.breaker,
-        )
+        return reachable(found, secret)
 
     def _call(
         self,

@@ -14,7 +14,7 @@ from automation.engine import reached
 from automation.engine.effects import ConnectionValues, Finished
 from automation.engine.notices import connection_down_notice, connection_off_notice, tell
 from automation.engine.threads import FENCED
-from automation.store import breakers, pauses, timers
+from automation.store import breakers, clock, pauses, timers
 from automation.store.breakers import Call
 
 log = structlog.get_logger(__name__)
@@ -82,6 +82,11 @@ def hurry(tenant_id: int) -> None:
     for start in range(0, len(waiting), HURRIED_AT_ONCE):
         with transaction.atomic():
             timers.hurry(tenant_id, waiting[start : start + HURRIED_AT_ONCE])
+
+
+def forget_old_calls() -> int:
+    """Deletes what breakers no longer look back on; answers how many. A chore of the workers."""
+    return breakers.forget_old(now=clock.now())
 
 
 def _judge(tenant_id: int, used: ConnectionValues, error: str, *, now: datetime) -> None:

@@ -37,5 +37,7 @@ def save_limits(limits: Limits, *, base_revision: int) -> None:
         if present.revision != base_revision:
             raise Refused(_("Someone else has changed these limits meanwhile: load the page again."))
         limits.revision = base_revision + 1
-        limits.save()
+        engines = ("tenant", "told_events", "told_rules", "told_running", "used_at")
+        kept = [one.name for one in Limits._meta.concrete_fields if not one.primary_key and one.name not in engines]
+        limits.save(update_fields=kept)
         pauses.bump_rules(limits.tenant_id)

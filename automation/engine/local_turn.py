@@ -10,7 +10,7 @@ from django.db import OperationalError, connection, transaction
 from automation.catalog import registry
 from automation.catalog.action import Outcome
 from automation.conf import Conf
-from automation.engine import arming, taking
+from automation.engine import arming, failing, taking
 from automation.engine.advance import Advance
 from automation.engine.capture import captured
 from automation.engine.execute import held_back
@@ -65,6 +65,7 @@ class LocalTurn:
             self.timers.settle([settlement])
             self.timers.hold(wave.held)
             has_events = bool(captured().tenants or wave.events)
+        failing.judge(wave.failed)
         if has_events:
             self.armed(claimed.tenant_id)
 

@@ -11,7 +11,7 @@ from django.db import OperationalError, transaction
 
 from automation import failpoints
 from automation.conf import Conf
-from automation.engine import arming, ruleset
+from automation.engine import arming, failing, ruleset
 from automation.engine.advance import Advance
 from automation.engine.giving_way import in_a_moment, met_a_lock
 from automation.engine.match import Guard, Judged, judge
@@ -141,6 +141,7 @@ class MatchTurn:
             turn.more = turn.more or bool(wave.events)
             if opened:
                 pauses.bump_rules(claimed.tenant_id)
+        failing.judge(wave.failed)
         turn.guard = guard
         turn.local_steps += steps
         return True

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from automation.core.alike import pattern
+from automation.core.breaker import FAILED_RUNS
 from automation.models import Notice, Rule
 from automation.store.timers import set_timers
 from automation.store.waves import NewNotice, Wave
@@ -24,6 +25,7 @@ DEAD_LETTER, RULE_HELD, RULE_OFF, EVENT_SET_ASIDE = "dead_letter", "rule_held", 
 OWNER_GONE = "owner_gone"
 CONNECTION_DOWN, CONNECTION_OFF, LIMIT = "connection_down", "connection_off", "limit"
 TITLE, ERROR_SHOWN = 200, 2000
+USED_UP = 100  # percent
 
 
 class About(NamedTuple):
@@ -113,6 +115,31 @@ def owner_gone_notice(rule: Rule) -> NewNotice | None:
         return title, text
 
     return _notice(OWNER_GONE, about, subject=subject, period=period, words=words)
+
+
+def rule_failing_notice(*, tenant_id: int, rule_id: int, rule_name: str, now: datetime) -> NewNotice:
+    """Tells that a rule was switched off because its runs failed one after the other: once a day per rule."""
+    about = About(tenant_id, rule_id, rule_name)
+
+    def words() -> tuple[str, str]:
+        title = _("“%(rule)s” was switched off") % {"rule": rule_name}
+        text = _(
+            "The rule “%(rule)s” was switched off: its last %(runs)d runs failed, each for another record.\n\n"
+            "Its waiting runs are held. Look at its failed runs, mend what is wrong, and switch it on again."
+        ) % {"rule": rule_name, "runs": FAILED_RUNS}
+        return title, text
+
+    return _notice(RULE_OFF, about, subject=f"rule:{rule_id}:failing", period=day(now), words=words)
+
+
+def limit_notice(*, tenant_id: int, limit: str, percent: int, words: str, now: datetime) -> NewNotice:
+    """Tells the tenant's admins that a limit is nearly or wholly used up; `words` say of what how much."""
+
+    def both() -> tuple[str, str]:
+        used_up = _("A limit is reached") if percent >= USED_UP else _("A limit is nearly reached")
+        return used_up, words
+
+    return _notice(LIMIT, About(tenant_id, 0, ""), subject=f"{limit}:{percent}", period=day(now), words=both)
 
 
 def connection_down_notice(*, tenant_id: int, connection: str, error: str, now: datetime) -> NewNotice:

@@ -1,7 +1,7 @@
 """A tenant's live rules, compiled and indexed by what they listen to, kept under the lane's version number."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -13,7 +13,8 @@ from automation.catalog.action import Action, ActionParams, Template
 from automation.catalog.params import ConnectionRef, load, places
 from automation.core.conditions import Verdict, compile_condition
 from automation.core.errors import DefinitionError
-from automation.core.spec import Condition, Group, Leaf, Node, RuleSpec, TriggerSpec
+from automation.core.spec import Condition, Node, RuleSpec, TriggerSpec
+from automation.core.watching import needed_changes
 from automation.definitions.compile import compile_definition
 from automation.definitions.scope import ANY_KIND
 from automation.engine.apart import rules_apart
@@ -23,7 +24,6 @@ from tenants.models import Tenant
 
 log = structlog.get_logger(__name__)
 Judge = Callable[[Mapping[str, Any], Any], Verdict]
-CHANGE_OPERATORS = frozenset({"changed", "changed_to", "changed_from", "changed_from_to", "rises_above", "falls_below"})
 VERSIONS_KEPT, TENANTS_KEPT = 5000, 1000
 RUN_ENDED = "run_ended"
 
@@ -277,27 +277,6 @@ def _indexed(rules: Iterable[Compiled]) -> dict[tuple[str, str, str], dict[str, 
         if trigger is None:
             continue
         by_field = index.setdefault((trigger.kind, trigger.model, trigger.name), {})
-        for path in _watched(trigger, rule.spec):
+        for path in needed_changes(trigger, rule.spec):
             by_field.setdefault(path, []).append(rule)
     return index
-
-
-def _watched(trigger: TriggerSpec, spec: RuleSpec | None) -> frozenset[str]:
-    """The fields of which one must have changed for the rule to match; the empty name where any event may do."""
-    if trigger.on != {"updated"}:
-        return frozenset({""})
-    if trigger.fields:
-        return trigger.fields
-    for leaf in _required(spec.condition if spec else None):
-        if leaf.op in CHANGE_OPERATORS:
-            return frozenset({leaf.field})
-    return frozenset({""})
-
-
-def _required(condition: Condition | None) -> Iterator[Leaf]:
-    """The leaves without which the condition can't be true."""
-    if isinstance(condition, Leaf):
-        yield condition
-    elif isinstance(condition, Group) and condition.mode == "all":
-        for item in condition.items:
-            yield from _required(item)

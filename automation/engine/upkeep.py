@@ -1,4 +1,4 @@
-"""What people's verbs leave to the workers: runs whose time is over, bulk jobs, and the watch over forgotten runs."""
+"""What is left to the workers: runs whose time is over, bulk jobs, limits, and the watch over forgotten runs."""
 
 import time
 from collections.abc import Callable
@@ -8,6 +8,8 @@ import structlog
 from django.db import InterfaceError, OperationalError
 
 from automation.conf import Conf
+from automation.engine import usage
+from automation.engine.health import forget_old_calls
 from automation.engine.operate import bulk
 from automation.engine.operate.expiry import expire_due
 from automation.engine.stuck import Watch
@@ -27,6 +29,8 @@ class Upkeep:
     def run(self) -> None:
         """Does what is due."""
         self._safely("expiry", expire_due)
+        self._safely("limits", usage.look)
+        self._safely("calls", forget_old_calls)
         self._safely("bulk", lambda: bulk.work(ahead=2 * self.conf.sweep))
         if self._round % WATCH_EVERY == 0:
             self._safely("watch", self.watch.look)

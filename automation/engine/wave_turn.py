@@ -11,7 +11,7 @@ from automation import failpoints
 from automation.catalog.action import Outcome
 from automation.conf import Conf
 from automation.core.states import RUN_MOVES, may_move
-from automation.engine import delivery, gates, taking
+from automation.engine import delivery, failing, gates, taking
 from automation.engine.advance import Advance
 from automation.engine.effects import EffectCall, Finished
 from automation.engine.ended import add_ended
@@ -111,6 +111,7 @@ class WaveTurn:
             self.timers.settle(wave.settlements)
             self.timers.hold(wave.held)
         done.heard |= {event.tenant_id for event in wave.events}
+        failing.judge(wave.failed)
         return done
 
     def _take_in(

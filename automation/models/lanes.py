@@ -141,6 +141,11 @@ class Limits(models.Model):
     retention_days = models.IntegerField(default=30, db_default=30)
     header_days = models.IntegerField(default=400, db_default=400)  # afterwards nothing of a run is left
     revision = models.IntegerField(default=0, db_default=0)
+    # Of what people were told, in percent, and when somebody last looked.
+    told_events = models.SmallIntegerField(default=0, db_default=0, editable=False)
+    told_rules = models.SmallIntegerField(default=0, db_default=0, editable=False)
+    told_running = models.SmallIntegerField(default=0, db_default=0, editable=False)
+    used_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         verbose_name_plural = "limits"

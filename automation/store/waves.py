@@ -151,6 +151,7 @@ class Wave:
     matched: list[int] = field(default_factory=list)
     uncounted: list[int] = field(default_factory=list)  # steps whose last attempt uses up none
     events: list[NewEvent] = field(default_factory=list)
+    failed: list[tuple[int, int]] = field(default_factory=list)  # (tenant, rule) of runs that failed: not written
     dead: list[NewDeadLetter] = field(default_factory=list)
     notices: list[NewNotice] = field(default_factory=list)
     sent: list[int] = field(default_factory=list)

@@ -1,0 +1,90 @@
+"""Says how much of its limits a tenant uses, and tells its people when one is nearly or wholly used up."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from automation.engine import reached
+from automation.engine.notices import limit_notice, tell
+from automation.store import clock, protection
+from automation.store.protection import Used
+
+LOOKED_EVERY = timedelta(minutes=5)
+AT_ONCE = 20  # tenants a round of the chores
+NEARLY, WHOLLY = 80, 100  # percent at which people are told
+FORGET_BELOW = 10  # percent points: what has fallen so far below is told of again
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One limit of a tenant: its name, how much is used of how much, and what happens beyond it."""
+
+    name: str
+    used: int
+    limit: int
+    told: int
+    beyond: str
+
+    @property
+    def percent(self) -> int:
+        """The share that is used, rounded down; a limit of nothing is used up."""
+        return WHOLLY if self.limit <= 0 else min(self.used * 100 // self.limit, WHOLLY)
+
+
+def usage(tenant_id: int) -> list[Use]:
+    """A tenant's limits with their use at this moment."""
+    return [use for found in protection.used(tenant_ids=[tenant_id]) for use in _uses(found)]
+
+
+def look() -> int:
+    """Looks at the tenants whose turn it is and tells of what is used up; answers how many notices. A chore."""
+    now, told = clock.now(), 0
+    for found in protection.used(before=now - LOOKED_EVERY, most=AT_ONCE):
+        with transaction.atomic():
+            told += _tell(found, now=now)
+    return told
+
+
+def _tell(found: Used, *, now: datetime) -> int:
+    levels, notices = {}, []
+    for use in _uses(found):
+        level = _level(use, found)
+        if level > use.told:
+            about = {"tenant_id": found.tenant_id, "limit": use.name, "words": _words(use)}
+            notices.append(limit_notice(**about, percent=level, now=now))
+            reached.write(found.tenant_id, use.name, percent=level, used=use.used, allowed=use.limit)
+        levels[use.name] = level if level > use.told or _has_fallen(use, found) else use.told
+    protection.set_told(
+        found.tenant_id, events=levels["events_kept"], rules=levels["rules"], running=levels["running"], now=now
+    )
+    tell(notices)
+    return len(notices)
+
+
+def _uses(found: Used) -> list[Use]:
+    return [
+        Use("events_kept", found.events, found.events_kept, found.told_events, _("The oldest matched ones go.")),
+        Use("rules", found.rules, found.rules_limit, found.told_rules, _("No further rule can be made.")),
+        Use("running", found.running, found.max_running, found.told_running, _("Work waits in line.")),
+    ]
+
+
+def _level(use: Use, found: Used) -> int:
+    """What people are told of it. All places taken is how lanes work, so it counts only once work is kept waiting."""
+    if use.name == "running":
+        return WHOLLY if found.kept_waiting else 0
+    return WHOLLY if use.percent >= WHOLLY else NEARLY if use.percent >= NEARLY else 0
+
+
+def _has_fallen(use: Use, found: Used) -> bool:
+    if use.name == "running":
+        return not found.kept_waiting
+    return use.percent < use.told - FORGET_BELOW
+
+
+def _words(use: Use) -> str:
+    labels = {"events_kept": _("events kept"), "rules": _("rules"), "running": _("steps that run at a time")}
+    places = {"label": labels[use.name], "used": use.used, "limit": use.limit, "beyond": use.beyond}
+    return _("%(label)s: %(used)d of %(limit)d. Beyond the limit: %(beyond)s") % places

@@ -1,0 +1,101 @@
+"""A rule is switched off by its breaker after ten runs that failed one after the other, each for another record."""
+
+from automation.catalog.action import Outcome
+from automation.engine import rules
+from automation.engine.effects import EffectCall
+from automation.models import Event, Notice, Rule
+from tenants.models import AuditEntry
+from tests.engine.world import World, step, when
+
+
+def hook() -> dict:
+    return step("call", "call_webhook", connection="hook")
+
+
+def refused(call: EffectCall) -> Outcome:
+    return Outcome.rejected("422 Unprocessable") if call.step_id is not None else Outcome.done()
+
+
+def fail(world: World, times: int) -> None:
+    tickets = [world.ticket() for _ in range(times)]
+    world.answer = refused
+    for ticket in tickets:
+        world.change(ticket, subject="Changed")
+
+
+def is_on(rule: Rule) -> bool:
+    rule.refresh_from_db()
+    return rule.on
+
+
+def test_ten_failures_over_distinct_records_switch_it_off_and_its_people_are_told_once(world: World) -> None:
+    world.connection()
+    with world.acting():
+        rule, other = (
+            world.rule("Tell", hook(), trigger=when(fields=["subject"])),
+            world.rule("Other", step("note", "add_note", text="x")),
+        )
+        fail(world, 9)
+        assert is_on(rule)
+        fail(world, 1)
+        assert not is_on(rule)
+        assert is_on(other)
+        entry = AuditEntry.objects.get(verb="switch_off", target=f"rule:{rule.pk}")
+        assert (entry.reason, entry.actor_name) == ("breaker", "")
+        [notice] = Notice.objects.filter(kind="rule_off")
+        assert notice.recipients == [world.ana.user.email]
+        event = Event.objects.get(kind="limit_reached")
+        assert (event.facts["data"]["limit"], event.facts["data"]["rule"]) == ("failing_rule", "Tell")
+
+
+def test_a_success_between_them_begins_the_count_anew(world: World) -> None:
+    world.connection()
+    with world.acting():
+        rule = world.rule("Tell", hook(), trigger=when(fields=["subject"]))
+        fail(world, 6)
+        ticket = world.ticket()
+        world.answer = lambda call: Outcome.done()
+        world.change(ticket, subject="Fine")
+        fail(world, 6)
+        assert is_on(rule)
+
+
+def test_one_record_that_fails_all_the_time_is_no_broken_rule(world: World) -> None:
+    world.connection()
+    with world.acting():
+        rule, ticket = world.rule("Tell", hook(), trigger=when(fields=["subject"])), world.ticket()
+        world.answer = refused
+        for number in range(12):
+            world.change(ticket, subject=f"Change {number}")
+        assert is_on(rule)
+
+
+def test_switched_on_again_it_has_ten_failures_before_it(world: World) -> None:
+    world.connection()
+    with world.acting():
+        rule = world.rule("Tell", hook(), trigger=when(fields=["subject"]))
+        fail(world, 10)
+        assert not is_on(rule)
+        rules.switch_on(rule.pk)
+        fail(world, 1)
+        assert is_on(rule)
+
+
+def test_a_rule_may_listen_to_what_was_switched_off(world: World) -> None:
+    world.connection()
+    world.connection("pager")
+    with world.acting():
+        world.rule("Tell", hook(), trigger=when(fields=["subject"]))
+        alarm = world.rule(
+            "Alarm",
+            step("call", "call_webhook", connection="pager", body='{"off": "{{ event.rule }}"}'),
+            trigger={"kind": "limit_reached", "params": {"limits": ["failing_rule"]}},
+        )
+        world.rule(
+            "Not this one",
+            step("call", "call_webhook", connection="pager"),
+            trigger={"kind": "limit_reached", "params": {"limits": ["rules"]}},
+        )
+        fail(world, 10)
+        world.run()
+        assert [run.rule_id for run in world.runs() if run.model == ""] == [alarm.pk]

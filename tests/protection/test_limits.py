@@ -1,0 +1,103 @@
+"""A tenant's limits with their use; people are told at 80 and at 100 percent, once."""
+
+from datetime import timedelta
+
+from django.db import connection
+
+from automation.engine import limits, usage
+from automation.models import Event, Lane, Limits, Notice, Timer
+from automation.store import clock
+from tests.engine.world import World, make_world, step
+
+
+def told(world: World) -> list[str]:
+    with world.acting():
+        return [notice.subject for notice in Notice.objects.filter(kind="limit").order_by("id")]
+
+
+def set_limits(world: World, **values: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE automation_limits SET used_at = NULL")
+    found = Limits.objects.get(tenant=world.tenant)
+    for name, value in values.items():
+        setattr(found, name, value)
+    limits.save_limits(found, base_revision=found.revision)
+
+
+def test_each_limit_is_shown_with_its_use(world: World) -> None:
+    set_limits(world, rules=4)
+    world.rule("One", step("note", "add_note", text="x"))
+    found = {use.name: (use.used, use.limit, use.percent) for use in usage.usage(world.tenant.pk)}
+    assert found["rules"] == (1, 4, 25)
+    assert found["running"] == (0, 4, 0)
+    assert found["events_kept"][1] == 100_000
+
+
+def test_people_are_told_at_80_and_at_100_percent_and_not_again_while_it_stays_there(world: World) -> None:
+    set_limits(world, rules=5)
+    for number in range(4):
+        world.rule(f"Rule {number}", step("note", "add_note", text="x"))
+    usage.look()
+    assert told(world) == ["rules:80"]
+    set_limits(world, rules=4)
+    usage.look()
+    set_limits(world)
+    usage.look()
+    assert told(world) == ["rules:80", "rules:100"]
+    with world.acting():
+        notice = Notice.objects.get(subject="rules:100")
+        assert "4 of 4" in notice.text
+        assert notice.recipients == [world.ana.user.email]
+        assert [one.facts["data"]["percent"] for one in Event.objects.filter(kind="limit_reached").order_by("id")] == [
+            80,
+            100,
+        ]
+
+
+def test_what_has_fallen_well_below_is_told_of_again(world: World) -> None:
+    set_limits(world, rules=1)
+    world.rule("One", step("note", "add_note", text="x"))
+    usage.look()
+    set_limits(world, rules=100)
+    usage.look()
+    assert Limits.objects.get(tenant=world.tenant).told_rules == 0
+
+
+def test_events_beyond_their_number_are_told_and_never_refused(world: World) -> None:
+    set_limits(world, events_kept=3)
+    for _ in range(5):
+        world.ticket()
+    usage.look()
+    assert told(world) == ["events_kept:100"]
+    with world.acting():
+        assert Event.objects.filter(kind="record_changed").count() >= 5
+
+
+def test_a_lane_at_its_cap_is_told_of_only_when_work_is_kept_waiting(world: World) -> None:
+    lane = Lane.objects.get(tenant=world.tenant)
+    Lane.objects.filter(pk=lane.pk).update(running=4)
+    set_limits(world)
+    usage.look()
+    assert told(world) == []
+    Timer.objects.create(lane=lane, tenant=world.tenant, kind="step", due_at=clock.now() - timedelta(minutes=2))
+    set_limits(world)
+    usage.look()
+    assert told(world) == ["running:100"]
+
+
+def test_a_round_of_the_chore_looks_at_those_not_looked_at_of_late(world: World) -> None:
+    make_world()
+    set_limits(world)
+    usage.look()
+    before = Limits.objects.get(tenant=world.tenant).used_at
+    usage.look()
+    assert Limits.objects.get(tenant=world.tenant).used_at == before
+
+
+def test_saving_limits_leaves_what_people_were_told(world: World) -> None:
+    set_limits(world, rules=1)
+    stale = Limits.objects.get(tenant=world.tenant)
+    world.rule("One", step("note", "add_note", text="x"))
+    usage.look()
+    limits.save_limits(stale, base_revision=stale.revision)
+    assert Limits.objects.get(tenant=world.tenant).told_rules == 100
