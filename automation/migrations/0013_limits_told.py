@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("automation", "0011_connection_breaker"),
+        ("automation", "0012_sweep_place"),
     ]
 
     operations = [
