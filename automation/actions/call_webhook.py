@@ -29,6 +29,7 @@ class CallWebhook(Action):
 
     kind, version, label = "call_webhook", 1, gettext_lazy("Call a webhook")
     effects = (Effect.IDEMPOTENT,)
+    sends = "call"
 
     class Params(ActionParams):
         """Where, and what: the whole event, or a JSON text of one's own."""

@@ -29,6 +29,7 @@ class PageOnCall(Action):
 
     kind, version, label = "page_on_call", 1, gettext_lazy("Page on call")
     effects = (Effect.IDEMPOTENT,)
+    sends = "call"
     default_retry = Retry(max_attempts=8, base_delay=1.0, factor=2.0, max_delay=60.0)
 
     class Params(ActionParams):

@@ -37,6 +37,7 @@ class SendEmail(Action):
 
     kind, version, label = "send_email", 1, gettext_lazy("Send an e-mail")
     effects = (Effect.AT_MOST_ONCE,)
+    sends = "mail"
     needs_record = True
 
     class Params(ActionParams):

@@ -36,6 +36,7 @@ class SendSms(Action):
 
     kind, version, label = "send_sms", 1, gettext_lazy("Send an SMS")
     effects = (Effect.AT_MOST_ONCE, Effect.AT_LEAST_ONCE)
+    sends = "message"
     needs_record = True
 
     class Params(ActionParams):

@@ -121,6 +121,7 @@ class Action:
     needs_record: ClassVar[bool | None] = None
     default_retry: ClassVar[Retry] = Retry()
     default_timeout: ClassVar[float] = 10.0
+    sends: ClassVar[Literal["", "mail", "message", "call"]] = ""
 
     @classmethod
     def name(cls) -> str:

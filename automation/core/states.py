@@ -54,6 +54,8 @@ TIMER_KINDS: tuple[str, ...] = (
 )
 # A bulk job: at work, through, stopped because too many failed again, or ended by a person.
 BULK_STATES: tuple[str, ...] = ("running", "finished", "stopped", "cancelled")
+BACKTEST_STATES: tuple[str, ...] = ("queued", "running", "done", "cancelled", "failed")
+LIVE_BACKTEST: tuple[str, ...] = ("queued", "running")
 TIMER_STATES: tuple[str, ...] = ("pending", "leased", "held")
 # How sure we are of an outside effect: not begun, about to be sent, known to have happened, or perhaps.
 EFFECT_STATES: tuple[str, ...] = ("none", "intended", "confirmed", "uncertain")

@@ -1,5 +1,6 @@
 """The engine's tables."""
 
+from automation.models.backtests import Backtest
 from automation.models.bulk import BulkJob
 from automation.models.connections import Connection, ConnectionCall
 from automation.models.events import Event
@@ -14,6 +15,7 @@ from automation.models.runs import Attempt, DeadLetter, Run, StepExecution
 __all__ = [
     "Attempt",
     "BulkJob",
+    "Backtest",
     "Connection",
     "ConnectionCall",
     "DeadLetter",
