@@ -1,6 +1,6 @@
 """The door through which local actions read and change the record, inside the transaction of their step."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -232,7 +232,7 @@ def in_savepoint(door: LocalDoor, act: Callable[[], Outcome]) -> Outcome:
     return outcome
 
 
-def take(entry: Automatable, tenant_id: int, record_id: int) -> RecordInHand:
-    """Locks the record for the rest of the transaction and reads its present values."""
-    found = capture.read_records(entry, [record_id], lock=True)
-    return RecordInHand(entry=entry, tenant_id=tenant_id, id=record_id, values=found.get(record_id))
+def take(entry: Automatable, tenant_id: int, ids: Sequence[int]) -> list[RecordInHand]:
+    """Locks records for the rest of the transaction and reads their present values; one for each id."""
+    found = capture.read_records(entry, ids, lock=True)
+    return [RecordInHand(entry=entry, tenant_id=tenant_id, id=one, values=found.get(one)) for one in ids]

@@ -97,7 +97,7 @@ def _record(run: RunInHand) -> RecordInHand | None:
     event = run.event
     if not event.model or event.record is None:
         return None
-    return take(registry.model(event.model), event.tenant_id, event.record)
+    return take(registry.model(event.model), event.tenant_id, [event.record])[0]
 
 
 def _settlement(claimed: Claimed, follow_up: FollowUp, now: datetime) -> Settlement:

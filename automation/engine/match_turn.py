@@ -1,4 +1,4 @@
-"""The matcher's transactions: events that no rule matches together, each of the others in one of its own."""
+"""The matcher's transactions: events that no rule matches all together, the others a few at a time."""
 
 import math
 import time
@@ -97,6 +97,9 @@ class MatchTurn:
         except OperationalError as error:
             if not met_a_lock(error):
                 raise
+            if len(group) > 1:
+                # One by one, so that a record which somebody else holds keeps the others waiting no longer.
+                return all(self._group(claimed, [one], turn) for one in group)
             turn.more = True
             turn.not_before = in_a_moment(self.timers.now())
             return False
@@ -128,6 +131,7 @@ class MatchTurn:
                 turn.more = not begun.hold_new
                 return False
             starting = Starting(guard.tenant, begun.now, iter(begun.run_ids), self.ids, self.advance, careful)
+            starting.lock(group)
             opened = False
             for one in group:
                 held = guard.weigh(one, begun.now)

@@ -1,7 +1,7 @@
 """Starts the runs of an event in its transaction: leading local steps in position order, then the first wake-up."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from automation.catalog import registry
@@ -19,7 +19,8 @@ from automation.store.events import EventRow
 from automation.store.timers import NewTimer
 from automation.store.waves import NewRun, StepIds, Wave
 
-TOGETHER = 50  # events a transaction, where none of them touches a record
+TOGETHER = 50  # events a transaction
+LOCKED_STEPS = 12  # local steps in a transaction of several events: their records stay locked for milliseconds only
 LEADING = 2000  # local steps in an event's transaction; the rules after them start in transactions of their own
 
 
@@ -33,6 +34,17 @@ class Starting:
     step_ids: StepIds
     advance: Advance
     careful: bool = False
+    records: dict[tuple[str, int], RecordInHand] = field(default_factory=dict)
+
+    def lock(self, group: list[Judged]) -> None:
+        """Locks and reads the records of several events at once; what is left out `start` takes when it needs it."""
+        wanted: dict[str, set[int]] = {}
+        for one in group if len(group) > 1 else ():
+            if one.event.record is not None and any(map(_touches, one.chosen)):
+                wanted.setdefault(one.event.model, set()).add(one.event.record)
+        for model, ids in sorted(wanted.items()):
+            for record in take(registry.model(model), self.tenant.tenant_id, sorted(ids)):
+                self.records[model, record.id] = record
 
     def start(self, judged: Judged, wave: Wave) -> int:
         """Puts an event's runs into the wave; answers how many local steps were done."""
@@ -71,7 +83,8 @@ class Starting:
         event = judged.event
         if not event.model or event.record is None or not any(map(_touches, judged.chosen)):
             return None
-        return take(registry.model(event.model), event.tenant_id, event.record)
+        held = self.records.get((event.model, event.record))
+        return held or take(registry.model(event.model), event.tenant_id, [event.record])[0]
 
     def _follow(self, run: RunInHand, follow_up: FollowUp, wave: Wave) -> None:
         if follow_up.kind is not None:
@@ -88,22 +101,40 @@ class Starting:
 
 
 def groups(judged: list[Judged]) -> Iterator[list[Judged]]:
-    """Events in their order, cut into transactions: one each, but those together that touch no record."""
+    """Events in their order, cut into transactions.
+
+    Together go events of different records, as long as their local steps are few. An event whose rules look at other
+    runs of theirs has a transaction of its own: it must see what the earlier ones did.
+    """
     group: list[Judged] = []
+    steps, records = 0, set[tuple[str, int | None]]()
     for one in judged:
-        if group and (len(group) >= TOGETHER or not _plain(one) or not _plain(group[-1])):
+        more, record = _local_steps(one), (one.event.model, one.event.record)
+        alone = not _independent(one) or bool(group and not _independent(group[-1]))
+        if group and (alone or len(group) >= TOGETHER or steps + more > LOCKED_STEPS or (more and record in records)):
             yield group
-            group = []
+            group, steps, records = [], 0, set()
         group.append(one)
+        steps += more
+        if more:
+            records.add(record)
     if group:
         yield group
 
 
-def _plain(judged: Judged) -> bool:
-    """Whether an event's runs depend on no other run and touch no record before their first wait."""
+def _independent(judged: Judged) -> bool:
+    """Whether what becomes of an event's runs depends on no other run."""
     return all(
-        bool(chosen.reason) or (chosen.rule.spec is not None and _free(chosen.rule.spec) and not _touches(chosen))
+        bool(chosen.reason) or (chosen.rule.spec is not None and _free(chosen.rule.spec)) for chosen in judged.chosen
+    )
+
+
+def _local_steps(judged: Judged) -> int:
+    """How many local steps the event's rules may do at once, at most."""
+    return sum(
+        sum(node.local for node in chosen.rule.spec.nodes)
         for chosen in judged.chosen
+        if _touches(chosen) and chosen.rule.spec is not None
     )
 
 
