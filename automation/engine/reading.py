@@ -12,9 +12,6 @@ from automation.engine.changes import Reading
 from automation.store import statements
 
 Paths = tuple[tuple[str, str], ...]
-# Whether the statement's snapshot knew the row's writer as ended. A transaction that is older may make it say no where
-# yes is true, which costs a second look at the row. Ages count back from now: the numbers of transactions wrap round.
-_KNOWN = "age(t.written_by) > age(pg_snapshot_xmin(pg_current_snapshot())::xid)"
 _WHOLE = 2**53  # below it every JSON reader keeps whole numbers exactly
 
 
@@ -123,20 +120,21 @@ class _Builder:
         """The row as it was is `t`, read under the lock; what lies elsewhere is read beside it.
 
         That is what it will be after the update, too, unless the update moves a link that it is reached by, or the lock
-        was waited for: then the row isn't the one that the statement's snapshot knew.
+        was waited for: `seen` is the row as the statement's snapshot knew it, before any wait.
         """
         after = [f"{self.table}.{column}" for column in columns]
         answer = [f"{self.table}.tenant_id", self._is_whole(), *(f"t.{column}" for column in columns), *after, *others]
-        was = f"SELECT w.*, w.xmin AS written_by FROM {self.table} w WHERE w.{self.key} = %s FOR NO KEY UPDATE"  # noqa: S608
-        # The key again: a planner doesn't see through the lock that both rows are one.
+        was = f"SELECT w.*, w.ctid AS row_version FROM {self.table} w WHERE w.{self.key} = %s FOR NO KEY UPDATE"  # noqa: S608
+        # The key again and again: a planner doesn't see through the lock that all three rows are one.
+        seen = f"JOIN {self.table} seen ON seen.{self.key} = %s" if others else ""
         same = f"{self.table}.{self.key} = %s"
-        return f"FROM ({was}) t {self._joined()} WHERE {same} RETURNING {', '.join(answer)}"
+        return f"FROM ({was}) t {seen} {self._joined()} WHERE {same} RETURNING {', '.join(answer)}"
 
     def _is_whole(self) -> str:
         if all(item.column for item in self.entry.fields.values()):
             return "true"
         still = [f"{self.table}.{column} IS NOT DISTINCT FROM t.{column}" for column in sorted(self.links)]
-        return " AND ".join([_KNOWN, *still])
+        return " AND ".join(["seen.ctid = t.row_version", *still])
 
     def _joined(self) -> str:
         return " ".join(self.joins.values())
