@@ -7,7 +7,7 @@ from datetime import datetime
 from automation.catalog.action import Effect
 from automation.core.breaker import CLOSED, HALF_OPEN, OFF, OPEN
 from automation.engine.effects import EffectCall
-from automation.engine.execute import PutBack
+from automation.engine.holding import PutBack
 from automation.engine.progress import RunInHand, StepInHand
 from automation.engine.taking import InHand
 from automation.models import Connection

@@ -13,8 +13,8 @@ from automation.conf import Conf
 from automation.engine import arming, failing, taking
 from automation.engine.advance import Advance
 from automation.engine.capture import captured
-from automation.engine.execute import held_back
 from automation.engine.giving_way import in_a_moment, met_a_lock
+from automation.engine.holding import held_back
 from automation.engine.local import RecordInHand, take
 from automation.engine.ports import Timers
 from automation.engine.progress import GONE, FollowUp, RunInHand, StepInHand

@@ -8,7 +8,7 @@ from automation.catalog import registry
 from automation.core.spec import RuleSpec
 from automation.engine.advance import Advance
 from automation.engine.ended import add_ended
-from automation.engine.execute import PUT_OFF
+from automation.engine.holding import PUT_OFF
 from automation.engine.local import RecordInHand, take
 from automation.engine.match import Chosen, Judged
 from automation.engine.progress import FollowUp, RunInHand, longest_life

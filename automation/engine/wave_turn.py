@@ -15,9 +15,10 @@ from automation.engine import delivery, failing, gates, taking
 from automation.engine.advance import Advance
 from automation.engine.effects import EffectCall, Finished
 from automation.engine.ended import add_ended
-from automation.engine.execute import LOST, Cancel, Drop, Ended, Execute, Intended, PutBack, came_back, held_back
+from automation.engine.execute import LOST, Ended, Execute, Intended, came_back
 from automation.engine.gates import Gate
 from automation.engine.giving_way import GIVE_WAY
+from automation.engine.holding import Cancel, Drop, PutBack, held_back
 from automation.engine.ports import Timers
 from automation.engine.progress import GONE, FollowUp, RunInHand, StepInHand
 from automation.engine.stretch import write_step
