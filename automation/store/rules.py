@@ -5,6 +5,8 @@ from typing import Any
 
 from django.db import connection
 
+RESTORABLE_DAYS = 30
+
 
 def set_switch(rule_id: int, *, on: bool, off_mode: str) -> bool:
     """Switches a rule on or off; False when it stands so already or is deleted."""
@@ -31,12 +33,25 @@ def set_deleted(rule_id: int) -> bool:
     )
 
 
+def close_letters(tenant_id: int, rule_id: int, *, actor: str) -> int:
+    """Closes the open dead letters of a deleted rule; answers how many."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE automation_deadletter d SET resolution = 'rule_deleted', actor = %s, resolved_at = automation_now()"
+            " FROM automation_run r, automation_rule u WHERE d.tenant_id = %s AND d.resolved_at IS NULL"
+            " AND r.id = d.run_id AND r.rule_id = %s"
+            " AND u.id = r.rule_id AND u.deleted_at IS NOT NULL",
+            [actor, tenant_id, rule_id],
+        )
+        return int(cursor.rowcount)
+
+
 def set_restored(rule_id: int) -> bool:
     """Brings a deleted rule back, switched off; False when it isn't deleted or was so more than 30 days ago."""
     return _changed(
         "UPDATE automation_rule SET deleted_at = NULL WHERE id = %s"
-        " AND deleted_at > automation_now() - interval '30 days'",
-        [rule_id],
+        " AND deleted_at > automation_now() - make_interval(days => %s)",
+        [rule_id, RESTORABLE_DAYS],
     )
 
 

@@ -100,6 +100,7 @@ def _resolved(letter: DeadLetter) -> str:
         return ""
     reasons = {
         "cancelled": _("The run was cancelled: nothing is left to do."),
+        "rule_deleted": _("The rule was deleted: nothing is left to do."),
         "expired": _("This run has outlived its longest life."),
         "completed": _("A person has completed the step by hand."),
         "skipped": _("A person has skipped the step."),

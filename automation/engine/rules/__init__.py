@@ -1,7 +1,7 @@
 """What people do to rules: draft, publish, switch, order, delete; each verb one transaction with its audit entry."""
 
 from automation.engine.references import References
-from automation.engine.rules.deleting import delete, undelete
+from automation.engine.rules.deleting import Goes, delete, deleted, restorable_until, undelete, what_goes
 from automation.engine.rules.drafting import check, create, rename, restore, save_draft
 from automation.engine.rules.finding import Conflict, find, live_rules, order
 from automation.engine.rules.ordering import move
@@ -15,6 +15,7 @@ __all__ = [
     "UNDER_WAY",
     "WAITING",
     "Conflict",
+    "Goes",
     "NothingNew",
     "Plan",
     "References",
@@ -23,6 +24,7 @@ __all__ = [
     "check",
     "create",
     "delete",
+    "deleted",
     "find",
     "give",
     "hand_over",
@@ -36,10 +38,12 @@ __all__ = [
     "plan",
     "publish",
     "rename",
+    "restorable_until",
     "restore",
     "save_draft",
     "switch_off",
     "switch_on",
     "tell_owners_gone",
     "undelete",
+    "what_goes",
 ]

@@ -28,15 +28,19 @@ def create(name: str, *, owner_id: int | None = None, definition: dict[str, Any]
     tenant_id = current_tenant()
     name, draft = _name(name), storable(EMPTY if definition is None else definition)
     with transaction.atomic():
-        limits = Limits.objects.select_for_update(no_key=True).get(tenant_id=tenant_id)
-        present = Rule.objects.filter(deleted_at=None)
-        if present.count() >= limits.rules:
-            raise Refused(_("The limit “rules” is reached: this tenant may have %s of them.") % limits.rules)
-        last = present.aggregate(last=Max("position"))["last"] or 0
+        room_for_one_more(tenant_id)
+        last = Rule.objects.filter(deleted_at=None).aggregate(last=Max("position"))["last"] or 0
         rule = Rule.objects.create(tenant_id=tenant_id, name=name, position=last + 1, owner_id=_owner(owner_id))
         RuleDraft.objects.create(tenant_id=tenant_id, rule=rule, definition=draft, changed_by_id=person())
         record("create", rule, after={"name": name, "position": rule.position})
     return rule
+
+
+def room_for_one_more(tenant_id: int) -> None:
+    """Locks the tenant's limits, so that rules come one at a time; `Refused` where there are as many as it may have."""
+    limits = Limits.objects.select_for_update(no_key=True).get(tenant_id=tenant_id)
+    if Rule.objects.filter(deleted_at=None).count() >= limits.rules:
+        raise Refused(_("The limit “rules” is reached: this tenant may have %s of them.") % limits.rules)
 
 
 def save_draft(rule_id: int, definition: dict[str, Any], *, base_revision: int) -> RuleDraft:

@@ -1,0 +1,69 @@
+"""Publishes a rule's draft, or says what publishing it would do."""
+
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from automation.definitions.change_words import change_sentence
+from automation.engine import rules
+from automation.engine.operate import Refused
+from automation.management.arguments import add_json, add_tenant, write_json
+from automation.management.naming import rule_named, tenant_named
+from tenants.context import acting_for
+
+
+class Command(BaseCommand):
+    """`manage.py automation_publish RULE --tenant acme --plan` only says; without `--plan` the draft goes live."""
+
+    help = __doc__
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Which rule, and what becomes of runs under way."""
+        add_tenant(parser)
+        parser.add_argument("rule", help="its number or name")
+        parser.add_argument("--plan", action="store_true", help="write nothing; fail where it can't be published")
+        parser.add_argument(
+            "--waiting",
+            choices=rules.UNDER_WAY,
+            default="keep",
+            help="runs under way finish on their version (keep, the default), or are cancelled",
+        )
+        parser.add_argument("--note", default="", help="for the list of versions")
+        add_json(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Prints what changes and what runs under way will do, and publishes exactly the draft of which it spoke."""
+        with acting_for(tenant_named(options["tenant"]).pk):
+            plan = rules.plan(rule_named(options["rule"]).pk)
+            if options["json"]:
+                write_json(self.stdout, _as_json(plan, options["waiting"]))
+            else:
+                self.stdout.write("\n".join(plan.sentences(options["waiting"])))
+            if plan.problems:
+                raise CommandError("It can't be published:\n" + "\n".join(map(str, plan.problems)))
+            if options["plan"]:
+                return
+            try:
+                version = rules.publish(
+                    plan.rule.pk, revision=plan.revision, note=options["note"], waiting=options["waiting"]
+                )
+            except Refused as refusal:
+                raise CommandError(str(refusal)) from refusal
+        self.stderr.write(f"Version {version.number} is live.")
+
+
+def _as_json(plan: rules.Plan, waiting: str) -> dict[str, Any]:
+    return {
+        "rule": plan.rule.pk,
+        "name": plan.rule.name,
+        "revision": plan.revision,
+        "number": plan.number,
+        "live": plan.live,
+        "nothing_new": plan.nothing_new,
+        "problems": [asdict(problem) for problem in plan.problems],
+        "changes": [asdict(change) | {"sentence": change_sentence(change)} for change in plan.changes],
+        "under_way": [asdict(one.use) | {"lost_steps": one.lost_steps} for one in plan.under_way],
+        "existing": asdict(plan.existing) if plan.existing else None,
+        "sentences": plan.sentences(waiting),
+    }

@@ -1,0 +1,62 @@
+"""Lists the versions of rules that runs are still on, until they have drained; cancels those on older ones."""
+
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from automation.engine import rules
+from automation.engine.operate import Refused
+from automation.management.arguments import add_json, add_tenant, write_json, write_table
+from automation.management.naming import rule_named, tenant_named
+from tenants.context import acting_for
+
+
+class Command(BaseCommand):
+    """`manage.py automation_versions --tenant acme` lists; `--cancel-older RULE` cancels what is on older versions."""
+
+    help = __doc__
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Whose versions, and which."""
+        add_tenant(parser)
+        parser.add_argument("--rule", help="this one only, by number or name")
+        parser.add_argument("--older", action="store_true", help="only versions that no new event follows any more")
+        parser.add_argument(
+            "--cancel-older", action="store_true", help="cancel the runs on older versions of the rule that is named"
+        )
+        add_json(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Prints one line a version; with `--cancel-older` first cancels, and says how many."""
+        if options["cancel_older"] and not options["rule"]:
+            raise CommandError("--cancel-older needs --rule.")
+        with acting_for(tenant_named(options["tenant"]).pk):
+            rule_id = rule_named(options["rule"]).pk if options["rule"] else None
+            if options["cancel_older"] and rule_id is not None:
+                self._cancel(rule_id)
+            found = rules.older_in_use(rule_id) if options["older"] else rules.in_use(rule_id)
+        if options["json"]:
+            write_json(self.stdout, [asdict(use) for use in found])
+            return
+        head = ("rule", "version", "live", "runs", "dead letters", "oldest", "at")
+        write_table(self.stdout, head, (_row(use) for use in found))
+
+    def _cancel(self, rule_id: int) -> None:
+        try:
+            done = rules.cancel_older(rule_id)
+        except Refused as refusal:
+            raise CommandError(str(refusal)) from refusal
+        self.stderr.write(f"Cancelled: {done.ended}; asked their workers to end: {done.asked}.")
+
+
+def _row(use: rules.VersionUse) -> list[Any]:
+    return [
+        f"{use.rule_id} {use.rule_name}",
+        use.number,
+        "yes" if use.live else "",
+        use.runs,
+        use.dead_letters or "",
+        f"{use.oldest_at:%Y-%m-%d %H:%M}" if use.oldest_at else "",
+        ", ".join(f"{path}: {count}" for path, count in use.at.items()),
+    ]
