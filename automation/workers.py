@@ -15,6 +15,7 @@ from automation import failpoints, queue
 from automation.catalog.fingerprint import fingerprint
 from automation.conf import Conf, load
 from automation.engine.arming import arm
+from automation.engine.backtest_chore import BacktestChore
 from automation.engine.cycle import AWAY, Cycle
 from automation.engine.lease import Lease
 from automation.engine.ports import LaneTimers
@@ -65,6 +66,7 @@ class Pump:
     sweeper: Sweeper = field(init=False)
     tending: Tending = field(init=False)
     retention: RetentionChore = field(init=False)
+    backtests: BacktestChore = field(default_factory=BacktestChore)
     waker: Waker = field(init=False)
     rng: random.Random = field(default_factory=random.SystemRandom)
     _floor: int = -1
@@ -151,7 +153,8 @@ class Pump:
             self.retention.run()
         self._control()
         claimed = self._claim() if claiming else []
-        return self.cycle.turn(claimed)
+        worked = self.cycle.turn(claimed)
+        return (claiming and self.backtests.run(idle=not worked)) or worked
 
     def _claim(self) -> list[Claimed]:
         if self._adopting:

@@ -96,7 +96,7 @@ def _slice(row: BacktestRow, ends_at: float) -> None:
     models, kinds = sorted({one.model for one in listened}), sorted({one.kind for one in listened})
     if row.state == "queued":
         within = backtests.span(row.tenant_id, models=models, kinds=kinds, since=row.since, most=row.most)
-        row = row._replace(total=within.count, place={"within": list(within), "behind": None})
+        row = row._replace(total=within.events, place={"within": list(within), "behind": None})
     stored = StoredEvents(tenant.tenant_id, models, kinds, row.since, Span(*row.place["within"]), row.place["behind"])
     judging, judged = Judging(draft, live, row.result), row.judged
     for batch in stored.batches():

@@ -51,8 +51,8 @@ class Judging:
             if completed is None:
                 self._count(event, draft, live, approximate=False)
                 continue
-            [one] = self._verdicts(self.draft, [completed])
-            [other] = self._verdicts(self.live, [completed]) if self.live else ["false"]
+            one = self._verdicts(self.draft, [completed])[0]
+            other: Verdict = self._verdicts(self.live, [completed])[0] if self.live else "false"
             self._count(completed, one, other, approximate="unknown" not in (one, other))
 
     def _verdicts(self, tenant: TenantRules, events: Iterable[EventRow]) -> list[Verdict]:

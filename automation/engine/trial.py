@@ -179,8 +179,11 @@ class _Trial:
 
 
 def _reentering(rule: Compiled) -> Compiled:
-    """The rule as if no run of it waited already: what is tried is what it does, and nothing real is replaced by it."""
-    return replace(rule, spec=replace(rule.spec, again="both") if rule.spec else None)
+    """The rule as if no run of it waited, and no import had had its one run: nothing real is to be replaced by it."""
+    spec = rule.spec
+    if spec is None:
+        return rule
+    return replace(rule, spec=replace(spec, again="both", imports="run" if spec.imports == "once" else spec.imports))
 
 
 def _with_record(sample: Sample) -> Sample:

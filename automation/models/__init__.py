@@ -14,8 +14,8 @@ from automation.models.runs import Attempt, DeadLetter, Run, StepExecution
 
 __all__ = [
     "Attempt",
-    "BulkJob",
     "Backtest",
+    "BulkJob",
     "Connection",
     "ConnectionCall",
     "DeadLetter",

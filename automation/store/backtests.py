@@ -67,9 +67,9 @@ class BacktestRow(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Which events count: their number, the first and the last id."""
+    """Which events are judged: how many, the first and the last id."""
 
-    count: int
+    events: int
     first: int
     last: int
 

@@ -17,7 +17,8 @@ from automation.engine.operate import Refused
 from automation.engine.samples import Sample
 from automation.engine.trial import Options, definition_of, trial
 from automation.engine.trial_report import StepTried, TrialReport
-from automation.management.naming import readable_json, rule_named, tenant_named
+from automation.management.arguments import add_json, add_tenant, tenant_of, write_json
+from automation.management.naming import readable_json, rule_named
 from automation.models import Event, RuleVersion, Run
 from tenants.context import acting_for
 
@@ -34,7 +35,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "rule", nargs="?", help="its id or name; its draft is tried unless --number names a version"
         )
-        parser.add_argument("--tenant", required=True, metavar="SLUG")
+        add_tenant(parser)
         parser.add_argument("--number", type=int, help="of a version, in place of the draft")
         parser.add_argument("--definition", metavar="FILE", help="a definition in a file, in place of a rule's")
         on = parser.add_mutually_exclusive_group(required=True)
@@ -54,11 +55,11 @@ class Command(BaseCommand):
             metavar="STEP=HOW",
             help=f"how an outside step goes ({', '.join(ANSWERS)}); * for all others",
         )
-        parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
+        add_json(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Prints the report; exit code 0 whatever would happen, 1 where the test itself isn't possible."""
-        tenant = tenant_named(options["tenant"])
+        tenant = tenant_of(options["tenant"])
         with acting_for(tenant.pk):
             try:
                 report = self._report(options)
@@ -71,7 +72,7 @@ class Command(BaseCommand):
             except (Refused, LookupError, ValueError) as error:
                 raise CommandError(str(error)) from error
         if options["json"]:
-            self.stdout.write(json.dumps(report.to_json(), ensure_ascii=False))
+            write_json(self.stdout, report.to_json())
         else:
             self.stdout.write("\n".join(lines(report)))
 

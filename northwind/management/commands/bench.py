@@ -12,7 +12,7 @@ from northwind.bench.place import place
 from northwind.bench.result import Report
 from northwind.process_tree import PartDiedError
 
-NAMES = ("outside", "local", "latency", "capture", "match", "fair")
+NAMES = ("outside", "local", "latency", "capture", "match", "fair", "backtest")
 
 
 class Command(BaseCommand):
