@@ -68,7 +68,8 @@ def blank(value: Any) -> Any:
 def own_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The facts of an event about the person: what changed is gone, that something did is left."""
     emptied: dict[str, Any] = {"before": {}, "after": {}, "snapshot": {}, "data": {}, "cut": []}
-    return {**emptied, "change": facts.get("change", ""), "source": facts.get("source", "")}
+    told = {"quiet": True} if facts.get("quiet") else {}  # nothing of the person's, and why no rule ran
+    return {**emptied, "change": facts.get("change", ""), "source": facts.get("source", ""), **told}
 
 
 def linked_facts(

@@ -16,6 +16,7 @@ class Gate(StrEnum):
 
     WAITS = "waits"  # no matcher has seen the event yet
     SET_ASIDE = "set_aside"  # it ended its matchers, and nothing judged it
+    QUIET = "quiet"  # it came by an import that said that no rule runs for it
     NOT_MADE = "not_made"  # the rule was made later
     DELETED = "deleted"
     UNPUBLISHED = "unpublished"
@@ -34,7 +35,13 @@ class Gate(StrEnum):
     RAN = "ran"
 
 
-_REASONS = {Gate.WAITS: "", Gate.SET_ASIDE: Reason.POISON, Gate.OFF: Reason.RULE_OFF, Gate.RAN: ""}
+_REASONS = {
+    Gate.WAITS: "",
+    Gate.SET_ASIDE: Reason.POISON,
+    Gate.QUIET: Reason.IMPORT_SKIPPED,
+    Gate.OFF: Reason.RULE_OFF,
+    Gate.RAN: "",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,6 +121,8 @@ class _Explainer:
             return self._told(history.rule, event, Gate.WAITS, self._waits(event))
         if event.pk in self.set_aside:
             return self._told(history.rule, event, Gate.SET_ASIDE, words.set_aside())
+        if event.facts.get("quiet"):
+            return self._told(history.rule, event, Gate.QUIET, words.quiet(event.batch))
         judged = [self._judge(history.rule, state, event) for state in history.around(event.matched_at)]
         found = next((one for one in judged if not one.matches), None)
         if found is None:

@@ -43,6 +43,11 @@ def set_aside() -> str:
     return _("The event was set aside, because judging it ended its workers: it waits among the dead letters.")
 
 
+def quiet(batch: str) -> str:
+    """For an event of an import that no rule runs for."""
+    return _("The change came by the import “%(batch)s”, which said that no rule runs for it.") % {"batch": batch}
+
+
 def unexplained() -> str:
     """For an event that should have started the rule by everything that is kept, and didn't."""
     return _(

@@ -9,7 +9,7 @@ from automation.conf import load
 from automation.engine.labels import labels
 from automation.engine.match import RATE_LIMIT, RATE_MINUTES
 from automation.engine.ruleset import by_version
-from automation.models import Event, Limits, Rule, Run, StepExecution
+from automation.models import Event, Limits, Rule, Run, ServedBatch, StepExecution
 
 LOOPS = frozenset({"loop_same_rule", "loop_depth"})
 MOST = 200  # earlier runs of a rule for a record, among which the one that waited is looked for
@@ -22,11 +22,14 @@ class Guards:
         self.suppressed = {run.pk: run for run in runs}
         self._rules: dict[int, str] | None = None
         self._stops: dict[int, str] | None = None
+        self._served: dict[tuple[int, str], int | None] = {}
 
     def sentence(self, run: Run, event: Event, *, undecided: bool) -> str:
         """Why this run was suppressed."""
         if undecided:
             return _undecided(run.reason)
+        if run.reason == "import_skipped":
+            return self._import(run, event)
         names = {"reason": run.reason, **self._names(run, event)}
         return _sentences().get(run.reason, _("It matched, and was not started: %(reason)s.")) % names
 
@@ -39,6 +42,19 @@ class Guards:
         if run.reason == "stopped_by_rule":
             return {"rule": self._stopper(event.pk)}
         return {"count": load().loop_stop if run.reason == "loop_budget" else RATE_LIMIT, "minutes": RATE_MINUTES}
+
+    def _import(self, run: Run, event: Event) -> str:
+        """For a rule that skips imports, or has had its one run for this one."""
+        version = by_version([run.rule_version_id]).get(run.rule_version_id)
+        if version is None or version.spec is None or version.spec.imports != "once":
+            return _("The change came by an import, and the rule skips imports.")
+        key = (run.rule_id, event.batch)
+        if key not in self._served:
+            served = ServedBatch.objects.filter(rule_id=run.rule_id, batch=event.batch).values("event_id")
+            first = Run.objects.filter(rule_id=run.rule_id, event_id__in=served, origin="event", forked_from_run=None)
+            self._served[key] = first.values_list("pk", flat=True).first()
+        names = {"batch": event.batch, "other": self._served[key] or "?"}
+        return _("The rule runs once for each import: for “%(batch)s” that was run %(other)s.") % names
 
     def _chain(self, event: Event) -> str:
         """The rules of a chain with their records, first to last: "Reopen (ticket 12) → Escalate (ticket 12)"."""
@@ -107,5 +123,4 @@ def _sentences() -> dict[str, str]:
         "already_waiting": _("Run %(other)s of the rule was waiting for this record, and the rule keeps that one."),
         "stopped_by_rule": _("The rule “%(rule)s”, which comes before it, ends the later rules of the event."),
         "limit_per_record": _("The rule had run for this record as often as its limit allows."),
-        "import_skipped": _("The change came by an import, and the rule skips imports."),
     }

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from automation.engine.explain import explain
 from automation.engine.lists import runs as listed
 from automation.engine.sources import importing
 from automation.models import Event, Rule, Run, ServedBatch
@@ -130,6 +131,31 @@ def test_runs_and_events_are_found_by_their_batch(world: World) -> None:
     with world.acting():
         assert {run.event.batch for run in listed(batch="first")} == {"first"}
         assert (listed(batch="first").count(), listed(batch="second").count(), Run.objects.count()) == (2, 1, 4)
+
+
+def test_why_it_did_not_run_is_told_of_imported_records_too(world: World) -> None:
+    skipping = listening(world, "Skip", TAG, imports="skip")
+    once = listening(world, "Once", TAG, imports="once")
+    [_first, ticket] = bring(world, "old-system", "A", "B")
+    [quiet] = bring(world, "no-rules", "C", rules=False)
+
+    def why(rule: Rule, record: Ticket) -> tuple[str, str, str, bool]:
+        with world.acting():
+            [answer] = explain(rule.pk, model="helpdesk.ticket", record=record.pk).answers[:1]
+        return answer.gate, answer.reason, answer.sentence, answer.agrees
+
+    number = world.runs(once)[0].pk
+    assert why(skipping, ticket) == (
+        "guard", "import_skipped", "The change came by an import, and the rule skips imports.", True,
+    )  # fmt: skip
+    assert why(once, ticket) == (
+        "guard", "import_skipped",
+        f"The rule runs once for each import: for “old-system” that was run {number}.", True,
+    )  # fmt: skip
+    assert why(once, quiet) == (
+        "quiet", "import_skipped",
+        "The change came by the import “no-rules”, which said that no rule runs for it.", True,
+    )  # fmt: skip
 
 
 @pytest.mark.case("F05")

@@ -101,6 +101,7 @@ def definition(
     fields: Sequence[str] = (),
     condition: Any = None,
     again: str | None = None,
+    imports: str = "run",
 ) -> dict[str, Any]:
     """A definition on tickets."""
     params: dict[str, Any] = {"model": "helpdesk.ticket", "on": list(on)}
@@ -112,6 +113,8 @@ def definition(
         "condition": condition,
         "steps": list(steps),
     }
+    if imports != "run":
+        made["imports"] = imports
     return made if again is None else {**made, "again": again}
 
 
