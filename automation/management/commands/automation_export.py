@@ -1,0 +1,58 @@
+"""Writes all of a tenant's data into one zip archive."""
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from automation.engine.retention.export import FORMS, export
+from tenants.models import Tenant
+
+EVERY = 2.0  # seconds between two lines of progress
+
+
+class Command(BaseCommand):
+    """`manage.py automation_export acme --to acme.zip`; `--to -` writes it to standard output."""
+
+    help = __doc__
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Whose data, where to, and in which form."""
+        parser.add_argument("tenant", help="the slug of the tenant")
+        parser.add_argument("--to", metavar="FILE", required=True, help="the archive; it must not exist yet")
+        parser.add_argument("--form", choices=FORMS, default="jsonl", help="of the files in it")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Writes beside the target and renames at the end, so that half an archive is never taken for a whole one."""
+        tenant = Tenant.objects.filter(slug=options["tenant"]).first()
+        if tenant is None:
+            raise CommandError(f"There is no tenant {options['tenant']!r}.")
+        self.said_at = time.monotonic()
+        if options["to"] == "-":
+            counts = export(tenant, sys.stdout.buffer, form=options["form"], progress=self._progress)
+        else:
+            counts = self._to_file(tenant, Path(options["to"]), form=options["form"])
+        self.stderr.write(f"{sum(counts.values())} rows of {sum(map(bool, counts.values()))} tables.")
+
+    def _to_file(self, tenant: Tenant, path: Path, *, form: str) -> dict[str, int]:
+        if path.exists():
+            raise CommandError(f"{path} exists already.")
+        part = path.with_name(f"{path.name}.part")
+        try:
+            # Nobody else reads it: it is all that there is about people.
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+                counts = export(tenant, stream, form=form, progress=self._progress)
+            part.rename(path)
+        except OSError as error:
+            raise CommandError(f"{error}") from error
+        finally:
+            part.unlink(missing_ok=True)
+        return counts
+
+    def _progress(self, name: str, rows: int) -> None:
+        if time.monotonic() - self.said_at >= EVERY:
+            self.said_at = time.monotonic()
+            self.stderr.write(f"{name}: {rows} rows")
