@@ -6,6 +6,7 @@ from typing import Any, ClassVar, cast
 
 from django.contrib import admin, messages
 from django.contrib.admin import SimpleListFilter
+from django.core.exceptions import ObjectDoesNotExist
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
@@ -171,6 +172,8 @@ def act(request: HttpRequest, rows: Iterable[Any], verb: Callable[[int], object]
                 verb(row.pk)
             except (Refused, DefinitionError) as problem:
                 refused.append(f"{row}: {problem}")
+            except ObjectDoesNotExist:
+                refused.append(_("%s: it is gone already.") % row)
     if len(chosen) > len(refused):
         messages.success(request, done % (len(chosen) - len(refused)))
     for text in refused:

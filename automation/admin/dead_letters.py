@@ -6,14 +6,15 @@ from typing import Any
 from django.contrib import admin
 from django.contrib.admin import SimpleListFilter
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
+from automation.admin.asking import PaceForm, ask
 from automation.admin.base import BY_TENANT, ReadOnlyAdmin, act, by_number, by_word, pretty
-from automation.core.states import Reason
-from automation.engine.operate import dead_letters
-from automation.models import DeadLetter
+from automation.core.states import BULK_STATES, Reason
+from automation.engine.operate import bulk, dead_letters
+from automation.models import BulkJob, DeadLetter
 
 
 class Open(SimpleListFilter):
@@ -31,6 +32,37 @@ class Open(SimpleListFilter):
         return queryset if self.value() == "yes" else queryset.filter(resolved_at=None)
 
 
+def _start_alike(given: dict[str, Any], letter_id: int) -> None:
+    """A job for all open dead letters of the same rule, step, reason and error."""
+    letter = DeadLetter.objects.select_related("run", "step").get(pk=letter_id)
+    bulk.start(
+        "retry",
+        rule_id=letter.run.rule_id if letter.run else None,
+        step=letter.step.path if letter.step else "",
+        reason_code=letter.reason,
+        error=letter.error,
+        **given,
+    )
+
+
+@admin.register(BulkJob)
+class BulkJobAdmin(ReadOnlyAdmin):
+    """How far jobs on many dead letters have come; may be ended."""
+
+    list_display = (
+        *("id", "tenant", "verb", "filters", "rate", "state", "done", "refused", "failed_again"),
+        *("most", "stop_after", "actor", "created_at", "ended_at"),
+    )
+    list_filter = (BY_TENANT, by_word("state", _("state"), BULK_STATES))
+    list_select_related = ("tenant",)
+    actions = ("cancel",)
+
+    @admin.action(description=_("End the chosen jobs"), permissions=["operate"])
+    def cancel(self, request: HttpRequest, rows: QuerySet[BulkJob]) -> None:
+        """What they have put into the line and nobody has begun goes back."""
+        act(request, rows, bulk.cancel, done=str(_("Jobs ended: %d.")))
+
+
 @admin.register(DeadLetter)
 class DeadLetterAdmin(ReadOnlyAdmin):
     """May be retried, retried as another effect, or given up."""
@@ -46,7 +78,7 @@ class DeadLetterAdmin(ReadOnlyAdmin):
     list_select_related = ("tenant", "run", "step")
     exclude = ("snapshot",)
     readonly_fields = ("context",)
-    actions = ("retry", "retry_as_new", "discard")
+    actions = ("retry", "retry_as_new", "discard", "retry_alike")
 
     @admin.action(description=_("Retry: the runs go on at their dead steps"), permissions=["operate"])
     def retry(self, request: HttpRequest, rows: QuerySet[DeadLetter]) -> None:
@@ -62,6 +94,14 @@ class DeadLetterAdmin(ReadOnlyAdmin):
     def discard(self, request: HttpRequest, rows: QuerySet[DeadLetter]) -> None:
         """Nothing is tried again."""
         act(request, rows, dead_letters.discard, done=str(_("Given up: %d.")))
+
+    @admin.action(description=_("Retry all cases of the chosen errors at a pace"), permissions=["operate"])
+    def retry_alike(self, request: HttpRequest, rows: QuerySet[DeadLetter]) -> HttpResponse | None:
+        """Jobs of the workers, one for each error."""
+        return ask(
+            self, request, rows, PaceForm, title=str(_("Retry at a pace")), action="retry_alike",
+            verb=lambda given: partial(_start_alike, given), done=str(_("Jobs begun: %d.")),
+        )  # fmt: skip
 
     @admin.display(description=_("context"))
     def context(self, letter: DeadLetter) -> SafeString:

@@ -1,17 +1,20 @@
 """The hot tables: lanes with their share, limits, timers and workers."""
 
+from functools import partial
 from typing import Any
 
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 
-from automation.admin.base import BY_TENANT, CappedPaginator, ReadOnlyAdmin, by_number, by_word
+from automation.admin.asking import PostponeForm, ask
+from automation.admin.base import BY_TENANT, CappedPaginator, ReadOnlyAdmin, act, by_number, by_word
 from automation.core.states import TIMER_KINDS, TIMER_STATES
 from automation.engine import limits
-from automation.engine.operate import Refused
+from automation.engine.operate import Refused, timers
 from automation.models import Lane, Limits, Timer, Worker
 from tenants.audited import AuditedAdmin
 
@@ -111,7 +114,7 @@ class LimitsAdmin(OfTenantAdmin):
 
 @admin.register(Timer)
 class TimerAdmin(ReadOnlyAdmin):
-    """What is to wake up, and who is on it."""
+    """What is to wake up, and who is on it; what waits may be put off, made due now, or cancelled."""
 
     list_display = (
         "id",
@@ -133,6 +136,25 @@ class TimerAdmin(ReadOnlyAdmin):
         by_number("step_id", _("step (number)")),
     )
     list_select_related = ("tenant",)
+    actions = ("run_now", "postpone", "cancel")
+
+    @admin.action(description=_("Make the chosen timers due now"), permissions=["operate"])
+    def run_now(self, request: HttpRequest, rows: QuerySet[Timer]) -> None:
+        """Delays end, retries are tried."""
+        act(request, rows, timers.run_now, done=str(_("Timers due now: %d.")))
+
+    @admin.action(description=_("Put the chosen timers off"), permissions=["operate"])
+    def postpone(self, request: HttpRequest, rows: QuerySet[Timer]) -> HttpResponse | None:
+        """Until a moment."""
+        return ask(
+            self, request, rows, PostponeForm, title=str(_("Put off")), action="postpone",
+            verb=lambda given: partial(timers.postpone, **given), done=str(_("Timers put off: %d.")),
+        )  # fmt: skip
+
+    @admin.action(description=_("Cancel what waits for the chosen timers"), permissions=["operate"])
+    def cancel(self, request: HttpRequest, rows: QuerySet[Timer]) -> None:
+        """Their runs end as cancelled."""
+        act(request, rows, timers.cancel, done=str(_("Cancelled: %d.")))
 
 
 @admin.register(Worker)

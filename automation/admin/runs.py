@@ -1,41 +1,119 @@
 """Runs, their steps and every attempt."""
 
+from functools import partial
+from typing import Any
+
 from django.contrib import admin
+from django.contrib.admin import SimpleListFilter
 from django.db.models import QuerySet
-from django.http import HttpRequest
-from django.utils.html import format_html_join
+from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
+from automation.admin.asking import CompleteForm, ReasonForm, ReplayForm, ask
 from automation.admin.base import BY_TENANT, ReadOnlyAdmin, act, by_number, by_text, by_word, rows_link
 from automation.core.states import ATTEMPT_OUTCOMES, RUN_STATES, STEP_STATES
-from automation.engine.operate import runs
+from automation.engine.operate import runs, steps
+from automation.engine.operate.leaving import left_behind
+from automation.engine.operate.replay import replay
+from automation.engine.operate.waking import wake
+from automation.engine.stuck import find
 from automation.engine.trace import trace
-from automation.models import Attempt, DeadLetter, Run, StepExecution
+from automation.models import Attempt, DeadLetter, Lane, Run, StepExecution
 from tenants.context import acting_for
+from tenants.models import Tenant
+from tenants.validators import row_number
+
+LOOKED_AT = 50  # tenants whose runs are looked through for stuck ones; a list narrowed to a tenant looks at that one
+
+
+class StuckFilter(SimpleListFilter):
+    """Runs that don't get on: of the tenant that the list is narrowed to, or of the first ones."""
+
+    title = _("stuck")
+    parameter_name = "stuck"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Those that nothing wakes, or that have been due for five minutes."""
+        return [("yes", _("Stuck ones"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """By their numbers: the detector looks at more than the runs' own rows."""
+        if self.value() != "yes":
+            return queryset
+        chosen = row_number(request.GET.get("tenant__id__exact", ""))
+        tenants = [chosen] if chosen else Tenant.objects.order_by("id").values_list("id", flat=True)[:LOOKED_AT]
+        found: list[int] = []
+        for tenant_id in tenants:
+            with acting_for(tenant_id):
+                found += [one.run_id for one in find()] if Lane.objects.filter(tenant_id=tenant_id).exists() else []
+        return queryset.filter(pk__in=found)
 
 
 @admin.register(Run)
 class RunAdmin(ReadOnlyAdmin):
-    """Found by its number or that of its record; may be cancelled."""
+    """Found by its number or that of its record; may be cancelled, paused, resumed, replayed or woken."""
 
     found_by = ("id", "record")
     list_display = ("id", "tenant", "rule", "state", "reason", "model", "record", "depth", "created_at", "ended_at")
     list_filter = (
         BY_TENANT,
+        StuckFilter,
         by_word("state", _("state"), RUN_STATES),
         by_number("rule__id__exact", _("rule (number)")),
         by_number("event__id__exact", _("event (number)")),
         by_text("event__batch", _("batch of an import")),
     )
     list_select_related = ("tenant", "rule")
-    readonly_fields = ("explained", "rows")
-    actions = ("cancel",)
+    readonly_fields = ("explained", "left", "rows")
+    actions = ("cancel", "pause", "resume", "replay", "wake")
 
     @admin.action(description=_("Cancel the chosen runs"), permissions=["operate"])
     def cancel(self, request: HttpRequest, rows: QuerySet[Run]) -> None:
         """Ends them, or asks the workers that are on them to."""
         act(request, rows, runs.cancel, done=str(_("Runs cancelled: %d.")))
+
+    @admin.action(description=_("Pause the chosen runs"), permissions=["operate"])
+    def pause(self, request: HttpRequest, rows: QuerySet[Run]) -> HttpResponse | None:
+        """Holds their timers; a step under way ends, and nothing follows it."""
+        return ask(
+            self, request, rows, ReasonForm, title=str(_("Pause the runs")), action="pause",
+            verb=lambda given: partial(runs.pause, **given), done=str(_("Runs paused: %d.")),
+        )  # fmt: skip
+
+    @admin.action(description=_("Let the chosen runs go on"), permissions=["operate"])
+    def resume(self, request: HttpRequest, rows: QuerySet[Run]) -> None:
+        """What fell due meanwhile is done now."""
+        act(request, rows, runs.resume, done=str(_("Runs that go on: %d.")))
+
+    @admin.action(description=_("Replay the chosen runs from a step"), permissions=["operate"])
+    def replay(self, request: HttpRequest, rows: QuerySet[Run]) -> HttpResponse | None:
+        """New runs, into which the outcomes before that step are copied."""
+        return ask(
+            self, request, rows, ReplayForm, title=str(_("Replay the runs")), action="replay",
+            verb=lambda given: partial(replay, **given), done=str(_("Runs replayed: %d.")),
+        )  # fmt: skip
+
+    @admin.action(description=_("Wake the chosen runs, which nothing wakes any more"), permissions=["operate"])
+    def wake(self, request: HttpRequest, rows: QuerySet[Run]) -> None:
+        """Gives them the timer that was lost."""
+        act(request, rows, wake, done=str(_("Runs woken: %d.")))
+
+    @admin.display(description=_("if it is cancelled"))
+    def left(self, run: Run) -> SafeString:
+        """What cancelling it would leave behind."""
+        with acting_for(run.tenant_id):
+            found = left_behind(run.pk)
+        if found.ended:
+            return format_html("{}", _("It has ended."))
+        named = (
+            (_("stays done"), found.done),
+            (_("may still take effect"), found.under_way),
+            (_("nobody knows"), found.uncertain),
+            (_("never happens"), found.never),
+        )
+        return format_html_join("", "<div>{}: {}</div>", ((word, ", ".join(paths)) for word, paths in named if paths))
 
     @admin.display(description=_("what happened"))
     def explained(self, run: Run) -> SafeString:
@@ -61,7 +139,7 @@ class RunAdmin(ReadOnlyAdmin):
 
 @admin.register(StepExecution)
 class StepExecutionAdmin(ReadOnlyAdmin):
-    """Found by its number, or by its run."""
+    """Found by its number, or by its run; may be completed by hand, or skipped."""
 
     heavy = ("input", "output")
     list_display = (
@@ -84,6 +162,23 @@ class StepExecutionAdmin(ReadOnlyAdmin):
     )
     list_select_related = ("tenant", "run")
     readonly_fields = ("tries",)
+    actions = ("complete", "skip")
+
+    @admin.action(description=_("Complete the chosen steps by hand"), permissions=["operate"])
+    def complete(self, request: HttpRequest, rows: QuerySet[StepExecution]) -> HttpResponse | None:
+        """Says that they were done, with what they put out; their runs go on."""
+        return ask(
+            self, request, rows, CompleteForm, title=str(_("Complete by hand")), action="complete",
+            verb=lambda given: partial(steps.complete, **given), done=str(_("Steps completed: %d.")),
+        )  # fmt: skip
+
+    @admin.action(description=_("Skip the chosen steps"), permissions=["operate"])
+    def skip(self, request: HttpRequest, rows: QuerySet[StepExecution]) -> HttpResponse | None:
+        """Leaves them out; their runs go on."""
+        return ask(
+            self, request, rows, ReasonForm, title=str(_("Skip the steps")), action="skip",
+            verb=lambda given: partial(steps.skip, **given), done=str(_("Steps skipped: %d.")),
+        )  # fmt: skip
 
     @admin.display(description=_("attempts"))
     def tries(self, step: StepExecution) -> SafeString:

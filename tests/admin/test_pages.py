@@ -12,7 +12,7 @@ from operating import Place, lease, make_dead_run, make_event, make_live_run, ma
 from operating import place as new_place
 
 from automation.admin.base import ReadOnlyAdmin
-from automation.engine.operate import pause
+from automation.engine.operate import bulk, pause
 from automation.models import Connection, DeadLetter, Notice, Rule, Run, StepExecution
 from tenants.context import acting_for, every_tenant
 from tenants.models import AuditEntry
@@ -20,6 +20,7 @@ from tenants.models import AuditEntry
 pytestmark = pytest.mark.django_db
 LISTS = [
     "attempt",
+    "bulkjob",
     "connection",
     "deadletter",
     "event",
@@ -43,6 +44,7 @@ def acme() -> Place:
         rule = make_rule(acme.tenant)
         make_live_run(rule)
         make_dead_run(rule)
+        bulk.start("discard")
         lease(make_timer(make_step(make_run(rule), state="running")))
         pause.pause(level="new", reason="because")
         Notice(tenant=acme.tenant, kind="dead_letter", subject="x", period="y", title="Failed").save()

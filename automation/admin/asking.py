@@ -1,0 +1,90 @@
+"""A page between an admin's action and its verb that asks for what the verb needs."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django import forms
+from django.contrib.admin import ModelAdmin
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.translation import gettext_lazy as _
+
+from automation.admin.base import AT_ONCE, act
+
+APPLY = "apply"
+REASON = 400
+
+
+class ReasonForm(forms.Form):
+    """Why: it is kept in the audit."""
+
+    reason = forms.CharField(
+        label=_("Reason"), max_length=REASON, required=False, widget=forms.TextInput(attrs={"size": 60})
+    )
+
+
+class ReplayForm(ReasonForm):
+    """From where, with which version, and under which keys."""
+
+    step = forms.CharField(label=_("From step"), max_length=200, required=False, help_text=_("Empty: the first."))
+    live = forms.BooleanField(label=_("With the version that is live now"), required=False)
+    as_new = forms.BooleanField(
+        label=_("Send everything again as new"),
+        required=False,
+        help_text=_("Otherwise nothing is sent again that is known to have arrived."),
+    )
+
+
+class CompleteForm(ReasonForm):
+    """What the step put out."""
+
+    output = forms.JSONField(
+        label=_("Output"), required=False, help_text=_("A JSON object that later steps read; empty for none.")
+    )
+
+
+class PostponeForm(ReasonForm):
+    """Until when."""
+
+    until = forms.DateTimeField(label=_("Until (UTC)"))
+
+
+class PaceForm(ReasonForm):
+    """How fast, how many at most, and when to stop."""
+
+    rate = forms.FloatField(label=_("A second"), initial=10, min_value=0.001, max_value=1000)
+    most = forms.IntegerField(label=_("At most"), required=False, min_value=1)
+    stop_after = forms.IntegerField(
+        label=_("Stop when so many have failed again"), required=False, min_value=1, initial=10
+    )
+
+
+def ask(
+    page: "ModelAdmin[Any]",
+    request: HttpRequest,
+    rows: "QuerySet[Any]",
+    form_class: type[forms.Form],
+    *,
+    title: str,
+    action: str,
+    verb: Callable[[dict[str, Any]], Callable[[int], object]],
+    done: str,
+) -> HttpResponse | None:
+    """Shows the form for the chosen rows, or, once it is filled, does the verb that `verb` makes of it to each."""
+    form = form_class(request.POST if APPLY in request.POST else None)
+    if APPLY in request.POST and form.is_valid():
+        act(request, rows, verb(form.cleaned_data), done=done)
+        return None
+    context = {
+        **page.admin_site.each_context(request),
+        "opts": page.opts,
+        "title": title,
+        "form": form,
+        "rows": rows[:AT_ONCE],
+        "action": action,
+        "checkbox": ACTION_CHECKBOX_NAME,
+        "apply": APPLY,
+    }
+    return TemplateResponse(request, "admin/automation/ask.html", context)
