@@ -15,9 +15,12 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from automation.admin.base import BY_TENANT, ReadOnlyAdmin, by_number, rows_link
 from automation.extend import Refused, manual_rules_for, run_by_hand
 from tenants.audited import AuditedAdmin, OwnedInline
 from tenants.models import TenantOwned
+
+__all__ = ["BY_TENANT", "OwnLinks", "PartInline", "ReadOnlyAdmin", "RecordAdmin", "by_number", "rows_link"]
 
 STARTED_AT_ONCE = 500  # records that a rule is started on by one click
 LAST_ROWS = 20  # parts of a record that its page shows

@@ -9,7 +9,20 @@ from django.utils.translation import gettext as _
 LARGEST = 256 * 1024  # characters; what is more isn't even read. The limit of a definition itself is lower
 INDENT = 2
 _WORDS = (
-    *("schema_version", "trigger", "condition", "again", "limit", "id", "kind", "action", "version", "note", "off"),
+    *(
+        "schema_version",
+        "trigger",
+        "condition",
+        "again",
+        "limit",
+        "imports",
+        "id",
+        "kind",
+        "action",
+        "version",
+        "note",
+        "off",
+    ),
     *("field", "op", "value", "value_of", "all", "any", "none", "model", "on", "fields", "sources", "params"),
     *("for", "ends", "effect", "retry", "timeout", "if_it_fails", "if", "arms", "steps", "otherwise"),
 )

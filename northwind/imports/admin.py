@@ -3,48 +3,34 @@
 from typing import Any
 
 from django.contrib import admin
-from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from northwind.imports.models import ImportedRow, ImportJob
-
-
-class LookedAt(admin.ModelAdmin[Any]):
-    """Rows that only imports write."""
-
-    list_per_page = 50
-    list_max_show_all = 0
-    show_full_result_count = False
-    ordering = ("-id",)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Nobody: a command imports."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody."""
-        return False
+from northwind.staff import BY_TENANT, ReadOnlyAdmin, by_number, rows_link
 
 
 @admin.register(ImportJob)
-class ImportJobAdmin(LookedAt):
+class ImportJobAdmin(ReadOnlyAdmin):
     """How far each import has come."""
 
     counts = ("rows_total", "rows_done", "created", "updated", "unchanged", "rejected")
-    list_display = ("id", "tenant", "kind", "file_name", "batch", *counts, "started_at", "finished_at")
-    list_filter = ("tenant", "kind")
+    list_display: Any = ("id", "tenant", "kind", "file_name", "batch", *counts, "started_at", "finished_at")
+    list_filter = (BY_TENANT,)
     list_select_related = ("tenant",)
-    search_fields = ("batch", "file_name")
+    readonly_fields = ("what_became_of_them",)
+
+    @admin.display(description=_("rows"))
+    def what_became_of_them(self, job: ImportJob) -> SafeString:
+        """Where to find its rows."""
+        return rows_link(ImportedRow, str(_("What became of each row")), job__id__exact=job.pk)
 
 
 @admin.register(ImportedRow)
-class ImportedRowAdmin(LookedAt):
-    """Found by their import."""
+class ImportedRowAdmin(ReadOnlyAdmin):
+    """Found by their number, that of the record, or their import."""
 
-    list_display = ("id", "job", "number", "line", "outcome", "record", "problems")
-    list_select_related = ("job",)
-    raw_id_fields = ("job",)
-    search_fields = ("=job__id",)
+    found_by = ("id", "record")
+    list_display = ("id", "tenant", "job", "number", "line", "outcome", "record", "problems")
+    list_filter = (BY_TENANT, by_number("job__id__exact", _("import (number)")))
+    list_select_related = ("tenant", "job")

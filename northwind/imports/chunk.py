@@ -1,5 +1,6 @@
 """Turns some rows into records in the caller's transaction; what one row can't do stops no other."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from northwind.imports.target import Target
 
 CREATED, UPDATED, UNCHANGED, REJECTED = "created", "updated", "unchanged", "rejected"
 REFUSED = (IntegrityError, DataError)
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL, and halves of pairs
 
 
 @dataclass(slots=True)
@@ -81,12 +83,12 @@ class Importer:
             return draft
         for place, (column, cell) in enumerate(zip(self.layout, row.cells, strict=True), start=1):
             if text := cell.strip():
-                self._read(draft, column, place, text)
+                self._read(draft, column, place, cell if column.verbatim else text)
         return draft
 
     def _read(self, draft: Draft, column: Column, place: int, text: str) -> None:
         try:
-            value = column.read(text, self.zone)
+            value = column.read(_storable(text), self.zone)
         except CellProblem as problem:
             draft.refuse(str(problem), column=column.name, place=place)
             return
@@ -225,6 +227,12 @@ def _write_alone(draft: Draft, record: Any, values: Mapping[str, Any], before: M
     except REFUSED as error:
         _set(record, before)
         draft.refuse(_refusal(error))
+
+
+def _storable(text: str) -> str:
+    if UNSTORABLE.search(text):
+        raise CellProblem(_("This holds a character that can't be stored."))
+    return text
 
 
 def _set(record: Any, values: Mapping[str, Any]) -> None:

@@ -38,11 +38,13 @@ class Column:
     read: Read
     find: Callable[[set[str]], dict[str, list[int]]] | None = None
     missing: "StrPromise | str" = ""
+    verbatim: bool = False  # long texts keep the white space around them
 
 
 def field(model: type[models.Model], name: str) -> Column:
     """A column that fills the field of the same name."""
-    return Column(name, name, _reader(model._meta.get_field(name)))
+    of = model._meta.get_field(name)
+    return Column(name, name, _reader(of), verbatim=isinstance(of, models.TextField))
 
 
 def email(text: str, zone: ZoneInfo) -> str:

@@ -25,6 +25,7 @@ from northwind.imports.target import Target
 from tenants.context import acting_for
 from tenants.models import Tenant
 
+LARGE = 20_000_000  # bytes: reading through it takes seconds
 EVERY = 2.0  # seconds between two lines of progress
 SHOWN = 20  # rows left out that are told on the terminal; the report has all
 SOME_REJECTED, STOPPED = 3, 130
@@ -111,6 +112,8 @@ class ImportCommand(BaseCommand):
 
     def _job(self, file: CsvFile, options: dict[str, Any]) -> ImportJob:
         target = self.target
+        if file.size() > LARGE:
+            self._tell("Reading through the file first.")
         target.layout(file.header(), key=options["match"])
         digest = file.digest()
         begun = None if options["dry_run"] else jobs.unfinished(target, digest)

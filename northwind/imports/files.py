@@ -4,6 +4,7 @@ import csv
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from os import SEEK_END
 from pathlib import Path
 from typing import IO
 
@@ -50,6 +51,11 @@ class CsvFile:
             while block := stream.read(BLOCK):
                 found.update(block)
         return found.hexdigest()
+
+    def size(self) -> int:
+        """Its bytes."""
+        with self._opened() as stream:
+            return stream.seek(0, SEEK_END)
 
     def count(self) -> int:
         """How many rows it has; reads all of it, so a `FileProblem` anywhere comes out here."""

@@ -46,7 +46,7 @@ TICKETS = Target(
         field(Ticket, "priority"),
         field(Ticket, "channel"),
         Column("customer", "customer_id", email, _customers, _("There is no customer with this e-mail address.")),
-        Column("customer_name", "", word),
+        Column("customer_name", "", field(Customer, "name").read),
         Column("assignee", "assignee_id", email, members, _("There is no active member with this e-mail address.")),
         Column("group", "group_id", word, groups, _("There is no group of this name.")),
         field(Ticket, "tags"),

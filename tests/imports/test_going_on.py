@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 import threading
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import connections
+from django.db.models.functions import Now
 
 from northwind.helpdesk.models import Ticket
 from northwind.imports import jobs
@@ -95,6 +97,16 @@ def test_it_is_not_gone_on_with_in_another_way_than_it_was_begun(desk: Desk, mon
     with desk.acting():
         job = ImportJob.objects.get()
     assert (job.batch, job.options["rules"], job.created) == ("mine", False, 450)
+
+
+def test_reports_of_long_ago_go_with_the_next_import(desk: Desk) -> None:
+    desk.command("tickets", many(desk, 3))
+    with desk.acting():
+        ImportJob.objects.update(finished_at=Now() - timedelta(days=91))
+    desk.command("tickets", desk.write("subject", ["Ticket 3"]))
+    with desk.acting():
+        assert [job.rows.count() for job in ImportJob.objects.order_by("id")] == [0, 1]
+        assert ImportJob.objects.order_by("id")[0].created == 3
 
 
 def test_an_import_that_moves_on_elsewhere_is_left_to_whoever_does(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

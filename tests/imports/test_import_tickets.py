@@ -73,6 +73,22 @@ def test_a_bad_row_is_told_by_line_and_column_and_the_others_are_taken(desk: Des
     assert "nobody@example.com" not in desk.told
 
 
+def test_long_texts_are_kept_as_they_are_and_what_no_database_holds_is_said(desk: Desk) -> None:
+    path = desk.write(
+        "subject,description,group",
+        [" Spaces ", "  as\n  it was\n", ""],
+        ["NUL", "", "no\x00group"],
+        ["NUL\x00", "", ""],
+    )
+    desk.command("tickets", path, f"--report={desk.folder}/report.csv", code=3)
+    found = [(row["outcome"], row["column"], row["message"]) for row in desk.report()]
+    said = "This holds a character that can't be stored."
+    assert found == [("created", "", ""), ("rejected", "group", said), ("rejected", "subject", said)]
+    with desk.acting():
+        [ticket] = Ticket.objects.all()
+    assert (ticket.subject, ticket.description) == ("Spaces", "  as\n  it was\n")
+
+
 def test_the_rows_left_out_can_be_mended_and_imported(desk: Desk) -> None:
     path = desk.write("subject,priority", ["One", "high"], ["Two, the second", "loud"], ["Three", "low"])
     rejected = desk.folder / "rejected.csv"
