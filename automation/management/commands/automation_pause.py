@@ -1,0 +1,92 @@
+"""Pauses a tenant, a rule, a connection or the whole installation, or shows how a pause stands and what it holds."""
+
+import time
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from automation.engine.operate import Refused, pause
+from automation.management import pausing
+from automation.management.arguments import add_json, write_json, write_table
+
+LOOK = 0.2
+
+
+class Command(BaseCommand):
+    """`manage.py automation_pause --tenant acme --reason "The pager is broken" --until 2h --rate 50/s`."""
+
+    help = __doc__
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Whose, how much, why, until when, and how it goes on then."""
+        pausing.add_target(parser)
+        parser.add_argument(
+            "--level",
+            choices=["new", "hold", "cancel"],
+            default="hold",
+            help="new runs only, running ones held at their next step as well, or everything cancelled",
+        )
+        parser.add_argument("--reason", help="everybody in the tenant sees it")
+        parser.add_argument("--until", metavar="WHEN", help="go on by itself: 2h, or 2026-11-03T12:00:00+01:00")
+        parser.add_argument("--rate", metavar="RATE", help="how fast what was held goes on then: 50/s, 600/m")
+        parser.add_argument("--wait", metavar="SPAN", help="until no step runs any more, so long at most: 60s")
+        parser.add_argument("--show", action="store_true", help="pause nothing: show how it stands and what is held")
+        add_json(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Prints how it stands; exit code 1 where `--wait` ended before every worker had confirmed."""
+        with pausing.target(options) as (scope, subject_id):
+            if not options["show"]:
+                self._pause(scope, subject_id, options)
+            confirmed = self._wait(scope, subject_id, options["wait"])
+            self._say(scope, subject_id, options)
+        if not confirmed:
+            raise CommandError("Not every worker has confirmed the pause yet.")
+
+    def _pause(self, scope: str, subject_id: int | None, options: dict[str, Any]) -> None:
+        if not options["reason"]:
+            raise CommandError("Say why with --reason: people who look here later need it.")
+        until, rate = pausing.moment(options["until"]), pausing.a_minute(options["rate"])
+        level, reason = options["level"], options["reason"]
+        try:
+            if scope == "tenant":
+                pause.pause(level=level, reason=reason, until=until, rate=rate)
+            elif scope == "installation":
+                pause.pause_installation(level=level, reason=reason, until=until, rate=rate)
+            elif scope == "rule":
+                pause.pause_rule(subject_id or 0, reason, level=level, until=until, rate=rate)
+            elif level == "hold":
+                pause.pause_connection(subject_id or 0, reason, until=until, rate=rate)
+            else:
+                raise CommandError("A connection is paused at the level hold only.")
+        except (Refused, ValueError) as error:
+            raise CommandError(str(error)) from error
+
+    def _wait(self, scope: str, subject_id: int | None, given: str | None) -> bool:
+        if given is None:
+            return True
+        ends_at = time.monotonic() + pausing.span(given).total_seconds()
+        while pausing.state(scope, subject_id)["state"] == "pausing":
+            if time.monotonic() > ends_at:
+                return False
+            time.sleep(LOOK)
+        return True
+
+    def _say(self, scope: str, subject_id: int | None, options: dict[str, Any]) -> None:
+        found = pausing.state(scope, subject_id)
+        held = pausing.held() if options["show"] and scope == "tenant" else None
+        if options["json"]:
+            write_json(self.stdout, found | ({"held": held} if held else {}))
+            return
+        for name, value in found.items():
+            if value not in (None, [], "", 0):
+                self.stdout.write(f"{name}: {value}")
+        if held:
+            write_table(self.stdout, ["steps", "oldest", "rule"], [
+                [one["steps"], f"{one['oldest']:%Y-%m-%d %H:%M:%S}", f"{one['rule']} {one['name']}"]
+                for one in held["by_rule"]
+            ])  # fmt: skip
+            write_table(self.stdout, ["events", "oldest", "what"], [
+                [one["events"], f"{one['oldest']:%Y-%m-%d %H:%M:%S}", f"{one['what']} ({one['source']})"]
+                for one in held["by_kind"]
+            ])  # fmt: skip

@@ -1,0 +1,72 @@
+"""Ends a pause, and does with what it held as asked: all of it, only the recent, or nothing, at once or at a rate."""
+
+import time
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from automation.engine.operate import Refused, pause
+from automation.engine.operate.pause import Choice
+from automation.management import pausing
+from automation.management.arguments import add_json, write_json
+
+EVERY = 2.0  # seconds between two lines of progress
+
+
+class Command(BaseCommand):
+    """`manage.py automation_resume --tenant acme --rate 50/s --recent 2h --follow`."""
+
+    help = __doc__
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Whose, what becomes of what was held, and how fast."""
+        pausing.add_target(parser)
+        what = parser.add_mutually_exclusive_group()
+        what.add_argument("--recent", metavar="SPAN", help="drop what is older than 2h; the rest goes on")
+        what.add_argument("--drop", action="store_true", help="drop all of it: events unseen, waiting runs cancelled")
+        parser.add_argument("--rate", metavar="RATE", help="how fast it goes on: 50/s, 600/m; without it at once")
+        parser.add_argument("--follow", action="store_true", help="say what is left until all of it is done")
+        add_json(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Prints how it stands then; while a drip is under way, it gives that another rate or end."""
+        choice = Choice(
+            keep="drop" if options["drop"] else "recent" if options["recent"] else "all",
+            recent_minutes=_minutes(options["recent"]),
+            rate=pausing.a_minute(options["rate"]),
+        )
+        with pausing.target(options) as (scope, subject_id):
+            try:
+                _resume(scope, subject_id, choice)
+            except Refused as refusal:
+                raise CommandError(str(refusal)) from refusal
+            if options["follow"]:
+                self._follow(scope, subject_id)
+            found = pausing.state(scope, subject_id)
+        if options["json"]:
+            write_json(self.stdout, found)
+            return
+        for name, value in found.items():
+            if value not in (None, [], "", 0):
+                self.stdout.write(f"{name}: {value}")
+
+    def _follow(self, scope: str, subject_id: int | None) -> None:
+        """Progress to stderr. Stopping it with Ctrl-C stops nothing else."""
+        while left := pausing.state(scope, subject_id).get("dripping"):
+            self.stderr.write(f"left: {left['steps']} steps, {left['events']} events, at {left['rate']} a minute")
+            time.sleep(EVERY)
+
+
+def _resume(scope: str, subject_id: int | None, choice: Choice) -> None:
+    if scope == "tenant":
+        pause.resume(choice)
+    elif scope == "installation":
+        pause.resume_installation(choice)
+    elif scope == "rule":
+        pause.resume_rule(subject_id or 0, choice)
+    else:
+        pause.resume_connection(subject_id or 0, choice)
+
+
+def _minutes(text: str | None) -> int | None:
+    return None if text is None else max(1, round(pausing.span(text).total_seconds() / 60))

@@ -1,0 +1,161 @@
+"""What the commands that pause and resume share: whose pause it is, rates and spans as people write them, the state."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from automation.engine.operate import pause
+from automation.management.arguments import tenant_of
+from automation.models import Connection, Rule
+from tenants.context import Actor, acting_as, acting_for
+
+SPAN = re.compile(r"(\d{1,6})([smhd])")
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+RATE = re.compile(r"(\d{1,6})/([sm])")
+# Who has a shell on the machine acts for the installation; the audit names the door.
+SHELL = Actor("system", None, "command line")
+
+
+def add_target(parser: CommandParser) -> None:
+    """`--tenant SLUG`, with `--rule` or `--connection` one of its parts, or `--installation`."""
+    whose = parser.add_mutually_exclusive_group(required=True)
+    whose.add_argument("--tenant", metavar="SLUG", help="the tenant, by its part of the address")
+    whose.add_argument("--installation", action="store_true", help="every tenant at once")
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument("--rule", metavar="NUMBER", type=int, help="one rule of the tenant only")
+    part.add_argument("--connection", metavar="NAME", help="one connection of the tenant only")
+
+
+@contextmanager
+def target(options: dict[str, Any]) -> Iterator[tuple[str, int | None]]:
+    """Acts for whom was named: answers its scope, and its rule or connection; CommandError where there is none."""
+    part = options["rule"] is not None or options["connection"] is not None
+    if options["installation"]:
+        if part:
+            raise CommandError("A rule or connection is one of a tenant: name it with --tenant.")
+        with acting_as(SHELL):
+            yield "installation", None
+        return
+    with acting_for(tenant_of(options["tenant"]).pk, SHELL):
+        yield _part(options)
+
+
+def _part(options: dict[str, Any]) -> tuple[str, int | None]:
+    if options["rule"] is not None:
+        if not Rule.objects.filter(pk=options["rule"], deleted_at=None).exists():
+            raise CommandError(f"There is no rule {options['rule']} of this tenant.")
+        return "rule", options["rule"]
+    if options["connection"] is not None:
+        found = Connection.objects.filter(name=options["connection"]).first()
+        if found is None:
+            raise CommandError(f"There is no connection {options['connection']!r} of this tenant.")
+        return "connection", found.pk
+    return "tenant", None
+
+
+def a_minute(text: str | None) -> int | None:
+    """A rate such as "50/s" or "600/m", in so many a minute; None for none."""
+    if text is None:
+        return None
+    found = RATE.fullmatch(text)
+    if found is None:
+        raise CommandError(f"A rate is written like 50/s or 600/m, not {text!r}.")
+    return int(found[1]) * (60 if found[2] == "s" else 1)
+
+
+def span(text: str) -> timedelta:
+    """A span such as "90s", "15m", "2h" or "3d"."""
+    found = SPAN.fullmatch(text)
+    if found is None:
+        raise CommandError(f"A span is written like 90s, 15m, 2h or 3d, not {text!r}.")
+    return timedelta(seconds=int(found[1]) * SECONDS[found[2]])
+
+
+def moment(text: str | None) -> datetime | None:
+    """A moment, as a span from now or as a date and time with its offset; None for none."""
+    if text is None:
+        return None
+    if SPAN.fullmatch(text):
+        return timezone.now() + span(text)
+    try:
+        found = parse_datetime(text)
+    except ValueError:
+        found = None
+    if found is None or timezone.is_naive(found):
+        raise CommandError(f"A moment is written like 2h or 2026-11-03T12:00:00+01:00, not {text!r}.")
+    return found
+
+
+def state(scope: str, subject_id: int | None) -> dict[str, Any]:
+    """How things stand with whoever is acted for, as JSON values."""
+    if scope == "installation":
+        return _of_installation()
+    if scope != "tenant":
+        open_pause = pause.find_pause(scope, subject_id)
+        return {
+            "scope": scope,
+            "state": "running" if open_pause is None else "paused",
+            "pause": _of_pause(open_pause),
+            "dripping": _of_drip(pause.dripping(scope, subject_id)),
+        }
+    status = pause.status()
+    return {
+        "scope": scope,
+        "state": status.state,
+        "pause": _of_pause(status.pause),
+        "in_flight": status.in_flight,
+        "workers": status.workers,
+        "kept_events": status.kept_events,
+        "held_runs": status.held_runs,
+        "timers_due": status.timers_due,
+        "dripping": _of_drip(status.dripping),
+    }
+
+
+def held() -> dict[str, Any]:
+    """What is held of the tenant that is acted for: by rule, by what happened, and by age."""
+    return {
+        "by_rule": [
+            {"rule": one.rule_id, "name": one.rule_name, "steps": one.steps, "oldest": one.oldest}
+            for one in pause.held_by_rule()
+        ],
+        "by_kind": [
+            {"what": f"{one.model} {one.change or one.name}".strip(), "source": one.source, "events": one.events,
+             "oldest": one.oldest}
+            for one in pause.kept_by_kind()
+        ],
+        "younger": [{"minutes": one.minutes, "events": one.events, "steps": one.steps} for one in pause.younger()],
+    }  # fmt: skip
+
+
+def _of_installation() -> dict[str, Any]:
+    status = pause.installation_status()
+    return {
+        "scope": "installation",
+        "state": status.state,
+        "pause": _of_pause(status.pause),
+        "in_flight": status.in_flight,
+        "workers": status.workers,
+        "tenants": status.tenants,
+        "kept_events": status.kept_events,
+        "timers_due": status.timers_due,
+    }
+
+
+def _of_pause(found: Any) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    names = ("id", "scope", "level", "reason", "actor", "since", "until", "rate")
+    return {name: getattr(found, name) for name in names}
+
+
+def _of_drip(found: Any) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {"rate": found.drip.rate, "steps": found.steps, "events": found.events, "ends_at": found.ends_at}
