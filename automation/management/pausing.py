@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser, OutputWrapper
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
@@ -116,6 +116,30 @@ def state(scope: str, subject_id: int | None) -> dict[str, Any]:
         "timers_due": status.timers_due,
         "dripping": _of_drip(status.dripping),
     }
+
+
+def say(out: OutputWrapper, found: dict[str, Any]) -> None:
+    """How things stand, in a few lines."""
+    out.write(f"{found['scope']}: {found['state']}")
+    stopped, drip = found["pause"], found.get("dripping")
+    if stopped:
+        until = f", until {stopped['until']:%Y-%m-%d %H:%M:%S %Z}" if stopped["until"] else ""
+        rate = f", then at {stopped['rate']} a minute" if stopped["rate"] else ""
+        whose = " of the installation" if stopped["scope"] == "installation" else ""
+        out.write(
+            f"pause {stopped['id']}{whose}: level {stopped['level']}, by {stopped['actor'] or 'the engine'}"
+            f" since {stopped['since']:%Y-%m-%d %H:%M:%S %Z}{until}{rate}: {stopped['reason']}"
+        )
+    for name in ("in_flight", "tenants", "kept_events", "held_runs", "timers_due"):
+        if name in found:
+            out.write(f"{name.replace('_', ' ')}: {found[name]}")
+    if found.get("workers"):
+        out.write(f"workers that are on something: {', '.join(found['workers'])}")
+    if drip:
+        out.write(
+            f"let out at {drip['rate']} a minute: {drip['steps']} steps and {drip['events']} events are left,"
+            f" until about {drip['ends_at']:%Y-%m-%d %H:%M:%S %Z}"
+        )
 
 
 def held() -> dict[str, Any]:

@@ -123,6 +123,9 @@ def drop_and_hold(pause: Pause, choice: Choice, *, moment: datetime) -> Dropped:
     )
     while held and drips.hold_due(drip_id, tenant_id=tenant_id, until=moment, limit=AT_A_TIME):
         pass
+    still = dripping()
+    if still is not None and still.steps + still.events == 0:
+        _let_go(still)
     return dropped
 
 

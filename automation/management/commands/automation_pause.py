@@ -78,9 +78,7 @@ class Command(BaseCommand):
         if options["json"]:
             write_json(self.stdout, found | ({"held": held} if held else {}))
             return
-        for name, value in found.items():
-            if value not in (None, [], "", 0):
-                self.stdout.write(f"{name}: {value}")
+        pausing.say(self.stdout, found)
         if held:
             write_table(self.stdout, ["steps", "oldest", "rule"], [
                 [one["steps"], f"{one['oldest']:%Y-%m-%d %H:%M:%S}", f"{one['rule']} {one['name']}"]

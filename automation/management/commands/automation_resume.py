@@ -46,9 +46,7 @@ class Command(BaseCommand):
         if options["json"]:
             write_json(self.stdout, found)
             return
-        for name, value in found.items():
-            if value not in (None, [], "", 0):
-                self.stdout.write(f"{name}: {value}")
+        pausing.say(self.stdout, found)
 
     def _follow(self, scope: str, subject_id: int | None) -> None:
         """Progress to stderr. Stopping it with Ctrl-C stops nothing else."""
