@@ -24,10 +24,6 @@ NO_CAP = 1_000_000
 _FIRST_COME = """
 CREATE OR REPLACE FUNCTION automation_lane_of(p_tenant bigint) RETURNS bigint LANGUAGE sql STABLE AS
   'SELECT min(x.id) FROM automation_lane x';
-CREATE FUNCTION lab_keep_place() RETURNS trigger LANGUAGE plpgsql AS
-  'BEGIN NEW.due_at := OLD.due_at; RETURN NEW; END';
-CREATE TRIGGER lab_keep_place BEFORE UPDATE ON automation_timer FOR EACH ROW
-  WHEN (OLD.kind = 'match' AND OLD.state = 'leased' AND NEW.state = 'pending') EXECUTE FUNCTION lab_keep_place();
 """
 
 
@@ -94,10 +90,7 @@ def make_world(tenants: int, *, pager: str, inventory: str) -> World:
 
 
 def share_one_lane() -> None:
-    """Let all tenants use one lane without a cap, served as it comes: the queue that most products start with.
-
-    A matcher that isn't done keeps its place as well, instead of going to the end of the line.
-    """
+    """Let all tenants use one lane without a cap, served as it comes: the queue that most products start with."""
     lane = Lane.objects.earliest("id")
     Lane.objects.filter(pk=lane.pk).update(max_running=NO_CAP)
     with connection.cursor() as cursor:
