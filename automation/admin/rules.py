@@ -12,23 +12,25 @@ from django.utils.translation import gettext_lazy as _
 
 from automation.admin.base import BY_TENANT, ReadOnlyAdmin, act, by_number, pretty, rows_link
 from automation.admin.explain import why_view
+from automation.admin.rule_pages import RulePages
 from automation.engine import rules
 from automation.engine.operate import pause
 from automation.models import Rule, RuleVersion, Run
+from tenants.context import acting_for
 
 BY_STAFF = "by staff"
 
 
 @admin.register(Rule)
-class RuleAdmin(ReadOnlyAdmin):
+class RuleAdmin(RulePages):
     """Found by its number, or by its tenant."""
 
     heavy = ("published__definition",)
     list_display = ("id", "tenant", "position", "name", "on", "off_mode", "published", "owner", "deleted_at")
     list_filter = (BY_TENANT,)
     list_select_related = ("tenant", "published", "owner")
-    readonly_fields = ("rows", "live", "draft_text")
-    actions = ("switch_on", "switch_off", "hold", "go_on")
+    readonly_fields = ("rows", "doors_to", "under_way", "live", "draft_text")
+    actions = ("switch_on", "switch_off", "hold", "go_on", "cancel_older", "undelete")
 
     def get_urls(self) -> list[URLPattern]:
         """The page that explains, before the admin's own."""
@@ -58,6 +60,29 @@ class RuleAdmin(ReadOnlyAdmin):
     def go_on(self, request: HttpRequest, rows: QuerySet[Rule]) -> None:
         """Their pauses end, and held runs go on."""
         act(request, rows, pause.resume_rule, done=str(_("Rules resumed: %d.")))
+
+    @admin.action(description=_("Cancel the runs on older versions"), permissions=["operate"])
+    def cancel_older(self, request: HttpRequest, rows: QuerySet[Rule]) -> None:
+        """Runs on the live version go on."""
+        act(request, rows, rules.cancel_older, done=str(_("Rules whose older runs were cancelled: %d.")))
+
+    @admin.action(description=_("Bring back what was deleted"), permissions=["operate"])
+    def undelete(self, request: HttpRequest, rows: QuerySet[Rule]) -> None:
+        """Switched off; within 30 days."""
+        act(request, rows, partial(rules.undelete, reason=BY_STAFF), done=str(_("Rules brought back: %d.")))
+
+    @admin.display(description=_("pages"))
+    def doors_to(self, rule: Rule) -> SafeString:
+        """Where it is published, given away and deleted."""
+        return self.doors(rule)
+
+    @admin.display(description=_("runs under way"))
+    def under_way(self, rule: Rule) -> SafeString | str:
+        """How many are on which of its versions."""
+        with acting_for(rule.tenant_id):
+            found = rules.in_use(rule.pk)
+        lines = ((_("version %(number)d: %(runs)d") % {"number": use.number, "runs": use.runs},) for use in found)
+        return format_html_join("", "<div>{}</div>", lines) or str(_("none"))
 
     @admin.display(description=_("rows"))
     def rows(self, rule: Rule) -> SafeString:
