@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -12,30 +11,15 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from automation.admin.base import rows_link
+from automation.admin.pausing import PauseForm, asked, resume_form
 from automation.admin.references import ReferencedAdmin
-from automation.engine.operate import Refused, pause
+from automation.engine.operate import pause
 from automation.models import Connection, DeadLetter, Event, Lane, Limits, Notice, Pause, Rule, Run, Timer
 from tenants.admin import GroupAdmin, MembershipAdmin, TenantAdmin
 from tenants.context import acting_for
 from tenants.models import Group, Membership, Tenant
 
 LISTS = (Rule, Run, DeadLetter, Event, Timer, Connection, Pause, Notice, Lane, Limits)
-REASON = 400
-
-
-class PauseForm(forms.Form):
-    """How much stops, why, and optionally when it goes on by itself."""
-
-    level = forms.ChoiceField(
-        label=_("Level"),
-        choices=[
-            ("hold", _("Hold: no new runs, and running ones stop at their next step")),
-            ("new", _("New runs only: running ones go on")),
-            ("cancel", _("Everything, and cancel what runs or waits")),
-        ],
-    )
-    reason = forms.CharField(label=_("Reason"), max_length=REASON, widget=forms.TextInput(attrs={"size": 60}))
-    until = forms.DateTimeField(label=_("Resume by itself at (UTC)"), required=False)
 
 
 class TenantAutomationAdmin(TenantAdmin):
@@ -77,31 +61,25 @@ class TenantAutomationAdmin(TenantAdmin):
     def pause_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Says what a pause concerns, asks how much, and pauses."""
         tenant = self._tenant(request, object_id)
-        form = PauseForm(request.POST or None)
-        if request.method == "POST" and form.is_valid():
-            try:
-                with acting_for(tenant.pk):
-                    pause.pause(**form.cleaned_data)
-            except Refused as refusal:
-                form.add_error("until", str(refusal))
-            else:
-                messages.success(request, _("The automations of %s are being paused.") % tenant)
-                return self._back(tenant)
+        form = PauseForm(request.POST if request.method == "POST" else None)
         with acting_for(tenant.pk):
+            done = str(_("The automations of %s are being paused.") % tenant)
+            if asked(form, request, lambda: pause.pause(**form.cleaned_data), done=done):
+                return self._back(tenant)
             shown = {"form": form, "concerned": pause.concerned(), "status": pause.status()}
         return self._page(request, "admin/automation/pause.html", tenant, title=_("Pause the automations"), **shown)
 
     def resume_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Says what was held, and resumes."""
         tenant = self._tenant(request, object_id)
+        form = resume_form(request)
         with acting_for(tenant.pk):
-            if request.method == "POST":
-                pause.resume()
-                messages.success(request, _("The automations of %s run again.") % tenant)
+            done = str(_("The automations of %s run again.") % tenant)
+            if asked(form, request, lambda: pause.resume(form.choice()), done=done):
                 return self._back(tenant)
-            status = pause.status()
+            shown = {"form": form, "status": pause.status(), "younger": pause.younger()}
         title = _("Resume the automations")
-        return self._page(request, "admin/automation/resume.html", tenant, title=title, status=status)
+        return self._page(request, "admin/automation/resume.html", tenant, title=title, **shown)
 
     def _tenant(self, request: HttpRequest, object_id: str) -> Tenant:
         tenant: Tenant | None = self.get_object(request, object_id)
