@@ -7,6 +7,15 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from automation.models import Rule
+from tenants.models import Tenant
+
+
+def tenant_named(slug: str) -> Tenant:
+    """The tenant of that slug, closed ones too."""
+    tenant = Tenant.objects.filter(slug=slug).first()
+    if tenant is None:
+        raise CommandError(f"There is no tenant {slug!r}.")
+    return tenant
 
 
 def rule_named(text: str) -> Rule:

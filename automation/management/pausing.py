@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from automation.engine.operate import pause
-from automation.management.arguments import tenant_of
+from automation.management.naming import tenant_named
 from automation.models import Connection, Rule
 from tenants.context import Actor, acting_as, acting_for
 
@@ -42,7 +42,7 @@ def target(options: dict[str, Any]) -> Iterator[tuple[str, int | None]]:
         with acting_as(SHELL):
             yield "installation", None
         return
-    with acting_for(tenant_of(options["tenant"]).pk, SHELL):
+    with acting_for(tenant_named(options["tenant"]).pk, SHELL):
         yield _part(options)
 
 

@@ -9,7 +9,8 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine.operate import Refused
-from automation.management.arguments import add_json, add_tenant, tenant_of, write_json
+from automation.management.arguments import add_json, add_tenant, write_json
+from automation.management.naming import tenant_named
 from tenants.context import Actor, acting_for
 
 
@@ -38,7 +39,7 @@ class VerbCommand(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Does the verb; what is refused, or isn't there, is said in one line, and the exit code is 1."""
-        tenant = tenant_of(options["tenant"])
+        tenant = tenant_named(options["tenant"])
         with acting_for(tenant.pk, person()):
             try:
                 answer = self.act(options)

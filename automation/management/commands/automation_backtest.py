@@ -12,8 +12,8 @@ from automation.core.states import LIVE_BACKTEST
 from automation.engine import backtest
 from automation.engine.backtest_report import BacktestReport, report
 from automation.engine.operate import Refused
-from automation.management.arguments import add_json, add_tenant, tenant_of, write_json
-from automation.management.naming import readable_json, rule_named
+from automation.management.arguments import add_json, add_tenant, write_json
+from automation.management.naming import readable_json, rule_named, tenant_named
 from automation.models import Backtest
 from tenants.context import acting_for
 
@@ -40,7 +40,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Prints what it found; exit code 1 where it can't be done, or failed."""
-        with acting_for(tenant_of(options["tenant"]).pk):
+        with acting_for(tenant_named(options["tenant"]).pk):
             try:
                 self._do(options)
             except DefinitionError as error:

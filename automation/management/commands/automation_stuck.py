@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from automation.engine.stuck import find
-from automation.management.arguments import tenant_of
+from automation.management.naming import tenant_named
 from automation.management.verbs import VerbCommand, person
 from tenants.context import acting_for
 from tenants.models import Tenant
@@ -27,7 +27,7 @@ class Command(VerbCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Looks through the tenant, or through one tenant after the other."""
-        tenants = [tenant_of(options["tenant"])] if options["tenant"] else Tenant.objects.order_by("id")
+        tenants = [tenant_named(options["tenant"])] if options["tenant"] else Tenant.objects.order_by("id")
         found: list[dict[str, Any]] = []
         for tenant in tenants:
             with acting_for(tenant.pk, person()):

@@ -17,8 +17,8 @@ from automation.engine.operate import Refused
 from automation.engine.samples import Sample
 from automation.engine.trial import Options, definition_of, trial
 from automation.engine.trial_report import StepTried, TrialReport
-from automation.management.arguments import add_json, add_tenant, tenant_of, write_json
-from automation.management.naming import readable_json, rule_named
+from automation.management.arguments import add_json, add_tenant, write_json
+from automation.management.naming import readable_json, rule_named, tenant_named
 from automation.models import Event, RuleVersion, Run
 from tenants.context import acting_for
 
@@ -59,7 +59,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Prints the report; exit code 0 whatever would happen, 1 where the test itself isn't possible."""
-        tenant = tenant_of(options["tenant"])
+        tenant = tenant_named(options["tenant"])
         with acting_for(tenant.pk):
             try:
                 report = self._report(options)
