@@ -4,8 +4,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from django.core.management.base import CommandParser, OutputWrapper
+from django.core.management.base import CommandError, CommandParser, OutputWrapper
 from django.core.serializers.json import DjangoJSONEncoder
+
+from tenants.models import Tenant
 
 
 def add_tenant(parser: CommandParser, *, required: bool = True) -> None:
@@ -16,6 +18,14 @@ def add_tenant(parser: CommandParser, *, required: bool = True) -> None:
 def add_json(parser: CommandParser) -> None:
     """`--json`, for programs."""
     parser.add_argument("--json", action="store_true", help="answer as JSON, for programs")
+
+
+def tenant_of(slug: str) -> Tenant:
+    """The tenant of that slug, closed ones too; CommandError for none."""
+    tenant = Tenant.objects.filter(slug=slug).first()
+    if tenant is None:
+        raise CommandError(f"There is no tenant {slug!r}.")
+    return tenant
 
 
 def write_json(out: OutputWrapper, value: Any) -> None:

@@ -5,8 +5,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from automation.engine import rules
-from automation.management.arguments import add_tenant
-from automation.management.naming import rule_named, tenant_named
+from automation.management.arguments import add_tenant, tenant_of
+from automation.management.naming import rule_named
+from automation.management.verbs import person
 from tenants.context import acting_for
 
 
@@ -24,7 +25,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Says what ends with the rule, and deletes it."""
-        with acting_for(tenant_named(options["tenant"]).pk):
+        with acting_for(tenant_of(options["tenant"]).pk, person()):
             goes = rules.what_goes(rule_named(options["rule"]).pk)
             self.stdout.write(
                 f"Rule {goes.rule.pk} “{goes.rule.name}”: runs under way {goes.runs},"

@@ -7,8 +7,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine import rules
 from automation.engine.operate import Refused
-from automation.management.arguments import add_json, add_tenant, write_json, write_table
-from automation.management.naming import rule_named, tenant_named
+from automation.management.arguments import add_json, add_tenant, tenant_of, write_json, write_table
+from automation.management.naming import rule_named
+from automation.management.verbs import person
 from automation.models import Rule
 from tenants.context import acting_for
 
@@ -34,7 +35,7 @@ class Command(BaseCommand):
         chosen = options["rule"] or options["owner"] or options["gone"]
         if bool(chosen) != bool(options["to"]):
             raise CommandError("--to goes with one of --rule, --from and --gone.")
-        with acting_for(tenant_named(options["tenant"]).pk):
+        with acting_for(tenant_of(options["tenant"]).pk, person()):
             if options["to"]:
                 self._hand_over(options)
             left = rules.owner_gone()

@@ -8,8 +8,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from automation.definitions.change_words import change_sentence
 from automation.engine import rules
 from automation.engine.operate import Refused
-from automation.management.arguments import add_json, add_tenant, write_json
-from automation.management.naming import rule_named, tenant_named
+from automation.management.arguments import add_json, add_tenant, tenant_of, write_json
+from automation.management.naming import rule_named
+from automation.management.verbs import person
 from tenants.context import acting_for
 
 
@@ -34,7 +35,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Prints what changes and what runs under way will do, and publishes exactly the draft of which it spoke."""
-        with acting_for(tenant_named(options["tenant"]).pk):
+        with acting_for(tenant_of(options["tenant"]).pk, person()):
             plan = rules.plan(rule_named(options["rule"]).pk)
             if options["json"]:
                 write_json(self.stdout, _as_json(plan, options["waiting"]))

@@ -6,8 +6,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine import rules
 from automation.engine.operate import Refused
-from automation.management.arguments import add_tenant, write_table
-from automation.management.naming import tenant_named
+from automation.management.arguments import add_tenant, tenant_of, write_table
+from automation.management.verbs import person
 from automation.models import Rule
 from tenants.context import acting_for
 
@@ -25,7 +25,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Lists, or restores."""
-        with acting_for(tenant_named(options["tenant"]).pk):
+        with acting_for(tenant_of(options["tenant"]).pk, person()):
             if options["rule"] is None:
                 rows = ((rule.pk, rule.name, rule.deleted_at, rules.restorable_until(rule)) for rule in rules.deleted())
                 write_table(self.stdout, ("rule", "name", "deleted", "restorable until"), rows)

@@ -7,8 +7,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine import rules
 from automation.engine.operate import Refused
-from automation.management.arguments import add_json, add_tenant, write_json, write_table
-from automation.management.naming import rule_named, tenant_named
+from automation.management.arguments import add_json, add_tenant, tenant_of, write_json, write_table
+from automation.management.naming import rule_named
+from automation.management.verbs import person
 from tenants.context import acting_for
 
 
@@ -31,7 +32,7 @@ class Command(BaseCommand):
         """Prints one line a version; with `--cancel-older` first cancels, and says how many."""
         if options["cancel_older"] and not options["rule"]:
             raise CommandError("--cancel-older needs --rule.")
-        with acting_for(tenant_named(options["tenant"]).pk):
+        with acting_for(tenant_of(options["tenant"]).pk, person()):
             rule_id = rule_named(options["rule"]).pk if options["rule"] else None
             if options["cancel_older"] and rule_id is not None:
                 self._cancel(rule_id)
