@@ -22,6 +22,7 @@ from automation.catalog.automatable import Automatable, NoteTarget
 from automation.catalog.fitting import Unfit, fit, is_settable, required
 from automation.catalog.registry import automatable, model, register
 from automation.catalog.trigger import Trigger, TriggerParams, TriggerSpec
+from automation.core.automatic_mail import base as plain_address
 from automation.core.calendars import Span
 from automation.core.calendars import add as add_span
 from automation.core.facts import same
@@ -30,7 +31,7 @@ from automation.engine.history import history_of, pending_for
 from automation.engine.imports import ImportRule, rules_on_import
 from automation.engine.operate import Refused
 from automation.engine.posting import DifferentBody, manual_rules_for, post_event, run_by_hand
-from automation.engine.sources import by_api, importing
+from automation.engine.sources import by_api, importing, receiving_mail
 from automation.engine.watched import Watched
 
 __all__ = [
@@ -72,7 +73,9 @@ __all__ = [
     "manual_rules_for",
     "model",
     "pending_for",
+    "plain_address",
     "post_event",
+    "receiving_mail",
     "register",
     "required",
     "rules_on_import",

@@ -59,6 +59,8 @@ class Prepared:
     values: dict[str, Any] = field(default_factory=dict)
     members: dict[int, str] = field(default_factory=dict)
     sent: int = 0
+    own: tuple[str, ...] = ()
+    machines: dict[str, str] = field(default_factory=dict)
     kept: dict[str, Any] = field(default_factory=dict)
     tenant_id: int = 1
     record_key: str = "helpdesk.ticket:12"
@@ -76,6 +78,12 @@ class Prepared:
 
     def count_sent(self, recipient: str, *, minutes: int) -> int:
         return self.sent
+
+    def is_own_address(self, address: str) -> bool:
+        return address in self.own
+
+    def answers_machine(self, address: str) -> str:
+        return self.machines.get(address, "")
 
     def keep(self, **values: Any) -> None:
         self.kept |= values

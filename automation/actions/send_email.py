@@ -22,6 +22,7 @@ from automation.extend import (
     PrepareContext,
     PreviewContext,
     Template,
+    plain_address,
     register,
 )
 
@@ -68,8 +69,11 @@ class SendEmail(Action):
             return _nobody(params, context)
         if not _is_address(address):
             return Outcome.rejected(_("The e-mail address isn't valid."))
-        if _is_own(address):
+        if _is_own(address) or context.is_own_address(address):
             return Outcome.skipped("self_address", _("The address is our own."))
+        machine = context.answers_machine(address)
+        if machine:
+            return Outcome.skipped("auto_submitted", _("A machine wrote from there (%s).") % machine)
         if not params.transactional and _opted_out(address, context):
             return Outcome.skipped("opted_out")
         if any(context.count_sent(address, minutes=minutes) >= most for minutes, most in LIMITS):
@@ -149,13 +153,8 @@ def _opted_out(address: str, context: PrepareContext) -> bool:
 
 def _is_own(address: str) -> bool:
     """Whether mail to this address would come back to us: the addresses we send from, with or without a +suffix."""
-    own = {_base(parseaddr(text)[1]) for text in (settings.DEFAULT_FROM_EMAIL, settings.SERVER_EMAIL)}
-    return _base(address) in own
-
-
-def _base(address: str) -> str:
-    local, _at, domain = address.casefold().rpartition("@")
-    return f"{local.partition('+')[0]}@{domain}"
+    own = {plain_address(parseaddr(text)[1]) for text in (settings.DEFAULT_FROM_EMAIL, settings.SERVER_EMAIL)}
+    return plain_address(address) in own
 
 
 def _plain(address: str) -> str:

@@ -1,6 +1,7 @@
 """The installation's staff look at the engine's rows; what they do goes through the engine's verbs."""
 
 from automation.admin import (
+    addresses,
     connections,
     dead_letters,
     events,
@@ -15,6 +16,7 @@ from automation.admin import (
 )
 
 __all__ = [
+    "addresses",
     "connections",
     "dead_letters",
     "events",

@@ -93,6 +93,12 @@ class PrepareContext(Context, Protocol):
     def count_sent(self, recipient: str, *, minutes: int) -> int:
         """How many messages this rule has sent, or is sending, to the recipient in the last so many minutes."""
 
+    def is_own_address(self, address: str) -> bool:
+        """Whether the tenant itself receives mail at the address."""
+
+    def answers_machine(self, address: str) -> str:
+        """By which header the mail that the run goes back to was sent by a machine at that address; "" if it wasn't."""
+
     def keep(self, **values: Any) -> None:
         """Keeps JSON values with the step's input and hands them to `perform` as `context.kept`."""
 

@@ -180,7 +180,7 @@ def _insert(entry: Automatable, changes: Sequence[Change], origin: Origin) -> di
             change.tenant_id,
             change.change,
             change.record,
-            json.dumps(facts_of(change, origin.source, quiet=origin.quiet)),
+            json.dumps(facts_of(change, origin.source, **origin.facts)),
         )
         for change in changes
     ]
@@ -210,7 +210,7 @@ def _merge(
         if merged is None:
             gone.append(event_id)
         else:
-            left.append((event_id, merged.change, json.dumps(facts_of(merged, origin.source, quiet=origin.quiet))))
+            left.append((event_id, merged.change, json.dumps(facts_of(merged, origin.source, **origin.facts))))
     if left:
         statements.count(_REPLACE, statements.columns(left))
     if gone:

@@ -81,9 +81,9 @@ def merge(entry: Automatable, first: Change, then: Change) -> Change | None:
     return Change(then.record, then.tenant_id, "updated", was, now, then.snapshot, cut)
 
 
-def facts_of(change: Change, source: str, *, quiet: bool = False) -> dict[str, Any]:
-    """The facts of the event that a change becomes, as core.facts describes them."""
-    facts = {
+def facts_of(change: Change, source: str, **told: Any) -> dict[str, Any]:
+    """The facts of the event that a change becomes, as core.facts describes them, with what its origin tells."""
+    return {
         "change": change.change,
         "before": change.before,
         "after": change.after,
@@ -91,8 +91,8 @@ def facts_of(change: Change, source: str, *, quiet: bool = False) -> dict[str, A
         "data": {},
         "cut": sorted(change.cut),
         "source": source,
+        **told,
     }
-    return facts | {"quiet": True} if quiet else facts
 
 
 def from_facts(record: int, tenant_id: int, facts: Mapping[str, Any]) -> Change:

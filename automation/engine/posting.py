@@ -123,7 +123,7 @@ def _write(posted: _Posted) -> int:
     origin = current_origin()
     cause = origin.cause
     with transaction.atomic(savepoint=False):
-        facts = json.dumps(_facts(posted, origin.source) | ({"quiet": True} if origin.quiet else {}))
+        facts = json.dumps(_facts(posted, origin.source) | origin.facts)
         values: list[Any] = [
             posted.tenant_id,
             posted.kind,

@@ -5,8 +5,10 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from automation.catalog import registry
+from automation.core.automatic_mail import base
 from automation.engine import capture
 from automation.engine.progress import RunInHand
+from automation.store import events
 from automation.store import runs as store
 from tenants.models import Membership
 
@@ -70,6 +72,29 @@ class PrepareDoor:
         members = Membership.objects.filter(pk=member_id, tenant_id=self.tenant_id, is_active=True)
         address: str | None = members.values_list("user__email", flat=True).first()
         return address or None
+
+    def is_own_address(self, address: str) -> bool:
+        """Whether the tenant itself receives mail at the address, with or without a +suffix."""
+        return base(address) in self._run.tenant.own_addresses
+
+    def answers_machine(self, address: str) -> str:
+        """By which header the mail that the run goes back to was sent by a machine at that address; "" if it wasn't.
+
+        Also where a rule's own change came between; a mailbox that answers machines is excepted.
+        """
+        mail = self._mail()
+        marked = str(mail.get("automatic") or "")
+        if not marked or base(str(mail.get("from", ""))) != base(address):
+            return ""
+        return "" if self._run.tenant.own_addresses.get(base(str(mail.get("to", "")))) else marked
+
+    def _mail(self) -> dict[str, Any]:
+        """What is known of the mail that the run's event came of, or the event that its chain began with."""
+        event = self._run.event
+        found: dict[str, Any] = event.facts.get("mail") or {}
+        if not found and event.cause.root_event_id is not None:
+            found = events.mail_of(event.cause.root_event_id)
+        return found
 
     def count_sent(self, recipient: str, *, minutes: int) -> int:
         """How many messages this rule has sent, or is sending, to the recipient in the last so many minutes."""

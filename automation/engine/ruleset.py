@@ -11,6 +11,7 @@ import structlog
 from automation.catalog import registry
 from automation.catalog.action import Action, ActionParams, Template
 from automation.catalog.params import ConnectionRef, load, places
+from automation.core.automatic_mail import base
 from automation.core.conditions import Verdict, compile_condition
 from automation.core.errors import DefinitionError
 from automation.core.spec import Condition, Node, RuleSpec, TriggerSpec
@@ -19,7 +20,7 @@ from automation.definitions.compile import compile_definition
 from automation.definitions.scope import ANY_KIND
 from automation.engine.apart import rules_apart
 from automation.engine.stopped import Pace, pace_of, paused
-from automation.models import Connection, Limits, Rule, RuleVersion
+from automation.models import Connection, Limits, OwnAddress, Rule, RuleVersion
 from tenants.models import Tenant
 
 log = structlog.get_logger(__name__)
@@ -185,6 +186,7 @@ class TenantRules:
     paused_connections: Mapping[str, str]  # with the reason
     pace: Pace | None
     connections: Mapping[str, Connection]
+    own_addresses: Mapping[str, bool]  # at which the tenant receives mail, and whether machines are answered there
     hears_ends: bool  # a rule listens to runs that end: only then are there events of them
     _index: dict[tuple[str, str, str], dict[str, list[Compiled]]]
 
@@ -250,6 +252,7 @@ def _load(tenant_id: int, version: int) -> TenantRules:
     )
     connections = {one.name: one for one in Connection.objects.filter(tenant_id=tenant_id)}
     paused_rules, paused_connections = paused(tenant_id, connections)
+    own = OwnAddress.objects.filter(tenant_id=tenant_id)
     off = Rule.objects.filter(tenant_id=tenant_id, on=False, off_mode="hold", published__isnull=False)
     held = dict(off.values_list("id", "deleted_at"))
     return TenantRules(
@@ -265,6 +268,7 @@ def _load(tenant_id: int, version: int) -> TenantRules:
         paused_connections=paused_connections,
         pace=pace_of(tenant_id),
         connections=connections,
+        own_addresses={base(one.address): one.answers_automatic for one in own},
         hears_ends=any(rule.trigger is not None and rule.trigger.kind == RUN_ENDED for rule in rules),
         _index=_indexed(rules),
     )

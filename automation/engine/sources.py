@@ -1,10 +1,12 @@
 """Says where the changes made here come from: who, by which door, and what caused them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
+from automation.core.automatic_mail import marked
 from automation.core.causes import ROOT, Cause
 from tenants.context import current_actor
 
@@ -15,7 +17,7 @@ BATCH_LENGTH = 80
 class Origin:
     """Where an event comes from: `source` is person, api, import, automation or schedule.
 
-    `quiet`: an import that no rule runs for.
+    `quiet`: an import that no rule runs for. `mail`: what is known of the mail that was received, see `receiving_mail`.
     """
 
     source: str
@@ -24,12 +26,18 @@ class Origin:
     batch: str
     cause: Cause
     quiet: bool = False
+    mail: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What an event from here has in its facts beside what happened."""
+        return ({"quiet": True} if self.quiet else {}) | ({"mail": dict(self.mail)} if self.mail else {})
 
     @property
     def merges_with(self) -> tuple[object, ...]:
         """What two changes must share to be one event: who, by which door, and the run, whichever of its steps."""
         cause = self.cause
-        by = self.source, self.actor, self.actor_id, self.batch, self.quiet
+        by = self.source, self.actor, self.actor_id, self.batch, self.quiet, self.mail
         return *by, cause.parent_event_id, cause.rule_id, cause.run_id
 
 
@@ -42,6 +50,7 @@ class _Told:
     cause: Cause = ROOT
     actor: str | None = None
     quiet: bool = False
+    mail: tuple[tuple[str, str], ...] = ()
 
 
 _told: ContextVar[_Told | None] = ContextVar("automation_source", default=None)
@@ -54,7 +63,7 @@ def current_origin() -> Origin:
         told = _Told("person" if actor.kind == "person" else "api")
     if told.actor is not None:
         return Origin(told.source, told.actor, None, told.batch, told.cause)
-    return Origin(told.source, actor.name, actor.id, told.batch, told.cause, told.quiet)
+    return Origin(told.source, actor.name, actor.id, told.batch, told.cause, told.quiet, told.mail)
 
 
 @contextmanager
@@ -82,6 +91,18 @@ def importing(batch: str, *, rules: bool = True) -> Iterator[None]:
 def caused_by(cause: Cause, *, actor: str) -> Iterator[None]:
     """Changes inside are a rule's: `cause` continues its chain, `actor` is the rule's name for people."""
     with _telling(_Told("automation", cause=cause, actor=actor)):
+        yield
+
+
+@contextmanager
+def receiving_mail(*, sender: str, mailbox: str, headers: Mapping[str, str]) -> Iterator[None]:
+    """Changes inside come of a mail that was received: `sender` and `mailbox` (to whom) are plain addresses.
+
+    Headers tell whether a machine sent it: then no rule that runs for these changes writes to the sender, unless the
+    mailbox is an own address of the tenant that answers machines. Everything else runs as ever.
+    """
+    mail = {"from": sender[:320], "to": mailbox[:320], "automatic": marked(headers)}
+    with _telling(_Told("api", mail=tuple(mail.items()))):
         yield
 
 

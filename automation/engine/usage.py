@@ -52,8 +52,9 @@ def _tell(found: Used, *, now: datetime) -> int:
     for use in _uses(found):
         level = _level(use, found)
         if level > use.told:
-            about = {"tenant_id": found.tenant_id, "limit": use.name, "words": _words(use)}
-            notices.append(limit_notice(**about, percent=level, now=now))
+            words = _words(use)
+            notice = limit_notice(tenant_id=found.tenant_id, limit=use.name, percent=level, words=words, now=now)
+            notices.append(notice)
             reached.write(found.tenant_id, use.name, percent=level, used=use.used, allowed=use.limit)
         levels[use.name] = level if level > use.told or _has_fallen(use, found) else use.told
     protection.set_told(

@@ -1,5 +1,6 @@
 """The engine's tables."""
 
+from automation.models.addresses import OwnAddress
 from automation.models.backtests import Backtest
 from automation.models.bulk import BulkJob
 from automation.models.connections import Connection, ConnectionCall
@@ -24,6 +25,7 @@ __all__ = [
     "Lane",
     "Limits",
     "Notice",
+    "OwnAddress",
     "Pause",
     "Retention",
     "Rule",

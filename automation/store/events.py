@@ -113,6 +113,14 @@ def of_root(tenant_id: int, root: int, *, unmatched: bool) -> list[EventRow]:
     return [row(values) for values in statements.rows(OF_ROOT, [root, tenant_id, root, root, unmatched])]
 
 
+def mail_of(event_id: int) -> dict[str, Any]:
+    """What an event says of the mail that it came of; empty where it came of none."""
+    found = statements.rows("SELECT facts -> 'mail' FROM automation_event WHERE id = %s", [event_id])
+    value = found[0][0] if found else None
+    mail: dict[str, Any] = json.loads(value) if isinstance(value, str) else value or {}
+    return mail
+
+
 def mark_matched(event_ids: Sequence[int]) -> int:
     """Marks events as judged; answers how many weren't yet."""
     if not event_ids:

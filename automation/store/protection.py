@@ -42,7 +42,7 @@ SELECT count(DISTINCT (n.model, COALESCE(n.record, -n.event_id))) FROM newest n,
 
 def failed_in_a_row(tenant_id: int, rule_id: int) -> int:
     """For how many different records the newest runs of a rule failed, with no success between."""
-    values = {"tenant": tenant_id, "rule": rule_id, "target": f"rule:{rule_id}"}
+    values: dict[str, int | str] = {"tenant": tenant_id, "rule": rule_id, "target": f"rule:{rule_id}"}
     with connection.cursor() as cursor:
         cursor.execute(FAILED_IN_A_ROW, values)
         return int(cursor.fetchone()[0])
