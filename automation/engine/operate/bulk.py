@@ -24,7 +24,7 @@ from tenants.context import Actor, acting_for, current_actor, current_tenant
 log = structlog.get_logger(__name__)
 FASTEST = 1000.0  # a second
 BATCH = 100  # dead letters a transaction
-SLICE = 1.0  # seconds that one round of the chore may take
+SLICE = 0.5  # seconds that one round of the chore may take
 COUNTED = 10_000
 
 

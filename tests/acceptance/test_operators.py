@@ -1,0 +1,193 @@
+"""What operators do while real workers are at it: what people decided stands, and nothing is sent twice."""
+
+import itertools
+import time
+from collections import Counter
+
+import pytest
+from acceptance.harness.clusters import CONTROL_POLL, DEADLINE
+from acceptance.harness.scenario import Site, delay, note, webhook
+from acceptance.harness.waiting import until
+from acceptance.harness.world import World
+
+from automation.engine.operate import bulk, runs
+from automation.engine.operate.dead_letters import retry
+from automation.engine.operate.replay import replay
+from automation.engine.operate.steps import complete
+
+pytestmark = pytest.mark.acceptance
+ONCE = {"max_attempts": 1, "base_delay": "PT1S", "factor": 1.0, "max_delay": "PT1S", "jitter": False}
+
+
+def running(site: Site) -> int:
+    """The step that a worker is on; 0 for none."""
+    found = site.steps("state = 'running'")
+    return found[0]["id"] if found else 0
+
+
+def notes(site: Site, ticket_id: int) -> list[str]:
+    with site.acting():
+        return list(site.ticket(ticket_id).comments.order_by("id").values_list("body", flat=True))
+
+
+@pytest.mark.fault(40)
+def test_a_step_completed_by_hand_while_it_runs_keeps_the_operators_output(world: World) -> None:
+    hook = world.server("webhooks", "--delay-ms", "800")
+    site = world.site()
+    site.connect(hook.url)
+    site.rule([webhook(), note("Told by {{ steps.call.by }}")], fields=["priority"])
+    (ticket,) = site.tickets(1)
+    world.cluster(2)
+    site.change(ticket, priority="urgent")
+    until(lambda: running(site), within=20, about="the call", told=world.tails)
+
+    with site.acting():
+        complete(running(site), output={"by": "hand"}, reason="called them myself")
+    until(lambda: site.ended(1), within=20, about="the run's end", told=world.tails)
+    time.sleep(1)  # the worker's own answer comes back
+
+    assert notes(site, ticket) == ["Told by hand"]
+    call = site.steps("path = 'call'")[0]
+    assert (call["state"], call["reason"], call["output"]) == ("succeeded", "by_hand", {"by": "hand"})
+    assert site.outcomes(call["id"]) == ["cancelled"]
+    assert len(hook.entries()) == 1
+    world.check(stale_settle=1)
+
+
+@pytest.mark.fault(40)
+@pytest.mark.case("R05")
+def test_retry_keeps_the_key_and_replay_sends_only_what_is_not_known_to_have_arrived(world: World) -> None:
+    hook = world.server("webhooks")
+    site = world.site()
+    site.connect(hook.url)
+    site.connect(f"{hook.url}/second", name="second")
+    two = webhook(id="two", connection="second", retry=ONCE)
+    site.rule([note("Once", id="first"), webhook(id="one"), two], fields=["priority"])
+    (ticket,) = site.tickets(1)
+    hook.prescribe(503, match="/second", last="repeat")
+    world.cluster(2)
+    site.change(ticket, priority="urgent")
+    until(site.letters, within=20, about="the dead letter", told=world.tails)
+    with site.acting():
+        retry(site.letters()[0]["id"])
+    until(lambda: len(hook.entries()) == 3, within=20, about="the retry", told=world.tails)
+    until(site.letters, within=20, about="the dead letter again", told=world.tails)
+
+    hook.prescribe(200)
+    old = site.runs()[0]["id"]
+    with site.acting():
+        new = replay(old, step="one")
+    until(lambda: site.ended(1), within=20, about="the replay", told=world.tails)
+    with site.acting():
+        replay(old, step="one", as_new=True)
+    until(lambda: site.ended(2), within=20, about="the replay as new", told=world.tails)
+
+    keys = [entry["key"] for entry in hook.entries()]
+    first, second = keys[0], keys[1]
+    assert keys[:4] == [first, second, second, second]
+    assert len(set(keys[4:])) == 2
+    assert not {first, second} & set(keys[4:])
+    assert notes(site, ticket) == ["Once"]
+    assert [run["state"] for run in site.runs()] == ["failed", "succeeded", "succeeded"]
+    assert [step["path"] for step in site.steps(f"run_id = {new} AND attempts > 0")] == ["two"]
+    world.check()
+
+
+@pytest.mark.fault(40)
+def test_a_version_published_amid_a_run_is_for_new_runs_only(world: World) -> None:
+    hook = world.server("webhooks")
+    site = world.site()
+    site.connect(hook.url)
+    rule = site.rule([delay("PT1H"), webhook(), note("By version 1")], fields=["priority"], again="both")
+    (ticket,) = site.tickets(1)
+    world.cluster(2)
+    site.change(ticket, priority="urgent")
+    until(lambda: site.timers("kind = 'delay'"), within=20, about="the wait", told=world.tails)
+
+    site.publish(rule, [webhook(), note("By version 2")], fields=["priority"], again="both")
+    site.change(ticket, priority="low")
+    until(lambda: site.ended(1), within=20, about="the new run", told=world.tails)
+    site.hurry()
+    until(lambda: site.ended(2), within=20, about="the old run", told=world.tails)
+
+    assert notes(site, ticket) == ["By version 2", "By version 1"]
+    assert len({run["rule_version_id"] for run in site.runs()}) == 2
+    world.check()
+
+
+@pytest.mark.fault(40)
+def test_a_run_cancelled_during_a_step_ends_within_a_moment(world: World) -> None:
+    hook = world.server("webhooks", "--delay-ms", "900")
+    site = world.site()
+    site.connect(hook.url)
+    site.rule([webhook(), note()], fields=["priority"])
+    (ticket,) = site.tickets(1)
+    world.cluster(2)
+    site.change(ticket, priority="urgent")
+    until(lambda: running(site), within=20, about="the call", told=world.tails)
+
+    cancelled_at = time.monotonic()
+    with site.acting():
+        assert runs.cancel(site.runs()[0]["id"], "not this one").asked == 1
+    until(lambda: site.ended(1, "cancelled"), within=DEADLINE, about="the run's end", told=world.tails)
+
+    assert time.monotonic() - cancelled_at < 3 * CONTROL_POLL + 1
+    assert notes(site, ticket) == []
+    world.check()
+
+
+def test_a_run_paused_amid_its_step_stops_after_it_and_goes_on_where_it_was(world: World) -> None:
+    hook = world.server("webhooks", "--delay-ms", "500")
+    site = world.site()
+    site.connect(hook.url)
+    site.rule([webhook(id="one"), webhook(id="two"), note()], fields=["priority"])
+    (ticket,) = site.tickets(1)
+    world.cluster(2)
+    site.change(ticket, priority="urgent")
+    until(lambda: running(site), within=20, about="the call", told=world.tails)
+
+    with site.acting():
+        runs.pause(site.runs()[0]["id"], "look first")
+    until(lambda: site.timers("state = 'held'"), within=10, about="the held timer", told=world.tails)
+    time.sleep(0.5)
+    assert [entry["answer"] for entry in hook.entries()] == [200]
+    assert site.lane["running"] == 0
+
+    with site.acting():
+        runs.resume(site.runs()[0]["id"])
+    until(lambda: site.ended(1), within=20, about="the run's end", told=world.tails)
+    assert len(hook.entries()) == 2
+    world.check()
+
+
+def test_a_bulk_retry_keeps_its_pace_through_the_death_of_its_workers(world: World) -> None:
+    number, rate = 60, 10.0
+    hook = world.server("webhooks")
+    hook.prescribe(400, last="repeat")
+    site = world.site(max_running=8)
+    site.connect(hook.url)
+    cluster = world.cluster(2)
+    for _ in range(number // 6):  # so few of a rule that it isn't switched off
+        site.backlog(site.rule([webhook()]), site.tickets(6))
+    until(lambda: len(site.letters()) == number, within=60, about="dead letters", told=world.tails)
+    dead = len(hook.entries())
+    hook.prescribe(200)
+
+    with site.acting():
+        job = bulk.start("retry", rate=rate, reason="the receiver is back")
+    until(lambda: len(hook.entries()) >= dead + 15, within=30, about="the first ones", told=world.tails)
+    for pid in cluster.pumps():
+        cluster.kill(pid)
+    until(lambda: site.ended(number), within=60, about="all runs' end", told=world.tails)
+
+    entries = hook.entries()[dead:]
+    assert set(Counter(entry["key"] for entry in entries).values()) <= {1, 2}
+    assert len({entry["key"] for entry in entries}) == number
+    started = sorted(entry["t_start"] for entry in entries)
+    assert started[-1] - started[0] >= (number - 1) / rate * 0.9
+    first = [after - before for before, after in itertools.pairwise(started[:15])]
+    assert 0.9 / rate <= sum(first) / len(first) <= 1.3 / rate
+    with site.acting():
+        until(lambda: bulk.status(job.pk).job.state == "finished", within=10, about="the job", told=world.tails)
+        assert bulk.status(job.pk).job.done == number
+    world.check(perhaps=("many workers lost",), reaped=range(10), stale_settle=range(10))
