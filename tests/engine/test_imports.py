@@ -1,9 +1,13 @@
 """A rule says what imported records are to it: each its own run, none at all, or one run for each import."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from automation.catalog import registry
 from automation.engine.explain import explain
 from automation.engine.lists import runs as listed
 from automation.engine.sources import importing
@@ -131,6 +135,35 @@ def test_runs_and_events_are_found_by_their_batch(world: World) -> None:
     with world.acting():
         assert {run.event.batch for run in listed(batch="first")} == {"first"}
         assert (listed(batch="first").count(), listed(batch="second").count(), Run.objects.count()) == (2, 1, 4)
+
+
+def test_a_transaction_that_is_done_again_serves_its_batch_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = []
+
+    def failing(action: Any, params: Any, context: Any) -> Any:
+        tries.append(context.record_id)
+        raise ValueError("It is broken.")
+
+    monkeypatch.setattr(registry.actions["add_tags@1"].__class__, "perform", failing)
+    rule = listening(world, "Tag", TAG, imports="once")
+    tickets = bring(world, "old-system", "A", "B")
+    assert set(tries) == {tickets[0].pk}
+    assert [run.record for run in world.runs(rule) if run.state != "suppressed"] == [tickets[0].pk]
+    assert world.states(rule)[1:] == ["suppressed import_skipped"]
+    with world.acting():
+        assert ServedBatch.objects.count() == 1
+
+
+def test_who_imports_nothing_pays_nothing_for_it(world: World) -> None:
+    listening(world, "Tag", TAG, imports="once")
+
+    def asked(make: Callable[[], object]) -> int:
+        with CaptureQueriesContext(connection) as seen:
+            make()
+        return sum("servedbatch" in one["sql"] for one in seen)
+
+    assert asked(lambda: [world.ticket() for _ in range(5)]) == 0
+    assert asked(lambda: bring(world, "old-system", *map(str, range(50)))) == 2  # one question, one claim
 
 
 def test_why_it_did_not_run_is_told_of_imported_records_too(world: World) -> None:
