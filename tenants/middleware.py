@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from tenants.context import NOBODY, Actor, acting_as, acting_for
 from tenants.models import Membership, Tenant
@@ -42,7 +44,7 @@ class TenantMiddleware:
             with acting_as(actor):
                 return self.get_response(request)
         if actor.id is None:
-            return redirect_to_login(request.get_full_path())
+            return redirect_to_login(way_back(request))
         tenant = open_tenant(request.path_info.removeprefix(PREFIX).partition("/")[0])
         with acting_for(tenant.pk, actor):
             membership = (
@@ -52,6 +54,16 @@ class TenantMiddleware:
                 raise Http404
             request.tenant, request.membership = tenant, membership  # type: ignore[attr-defined]
             return self.get_response(request)
+
+
+def way_back(request: HttpRequest) -> str:
+    """Where someone goes on after logging in: the page asked for, or the one that the form was on."""
+    if request.method in ("GET", "HEAD"):
+        return request.get_full_path()
+    page = request.headers.get("Referer", "")
+    if url_has_allowed_host_and_scheme(page, {request.get_host()}, require_https=request.is_secure()):
+        return urlsplit(page)._replace(scheme="", netloc="").geturl()
+    return f"{PREFIX}{request.path_info.removeprefix(PREFIX).partition('/')[0]}/"
 
 
 def actor_of(request: HttpRequest) -> Actor:

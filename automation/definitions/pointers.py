@@ -14,7 +14,7 @@ TAG = "\x1f"
 
 def problems_of(error: ValidationError, prefix: str = "") -> list[Problem]:
     """One problem per error, in document order; `prefix` is the pointer of what was validated."""
-    return [_problem(item, prefix) for item in error.errors(include_url=False, include_input=False)]
+    return [_problem(item, prefix) for item in error.errors(include_url=False)]
 
 
 def pointer(*parts: str | int) -> str:
@@ -43,6 +43,12 @@ def _own_words(place: list[Any], item: Mapping[str, Any]) -> str:
     return text[:1].upper() + text[1:]
 
 
+def _no_object(place: list[Any], item: Mapping[str, Any]) -> str:
+    if item.get("input") is None and place:
+        return _("“%(name)s” is missing.") % {"name": place[-1]}
+    return _("This must be an object.")
+
+
 _MESSAGES: dict[str, Callable[[list[Any], Mapping[str, Any]], str]] = {
     "missing": lambda place, item: _("“%(name)s” is missing.") % {"name": place[-1]},
     "extra_forbidden": lambda place, item: _("“%(name)s” is not known here.") % {"name": place[-1]},
@@ -50,9 +56,9 @@ _MESSAGES: dict[str, Callable[[list[Any], Mapping[str, Any]], str]] = {
     "int_type": lambda place, item: _("This must be a whole number."),
     "bool_type": lambda place, item: _("This must be true or false."),
     "list_type": lambda place, item: _("This must be a list."),
-    "dict_type": lambda place, item: _("This must be an object."),
-    "model_type": lambda place, item: _("This must be an object."),
-    "model_attributes_type": lambda place, item: _("This must be an object."),
+    "dict_type": _no_object,
+    "model_type": _no_object,
+    "model_attributes_type": _no_object,
     "string_pattern_mismatch": lambda place, item: _("This must have the form %(pattern)s.") % item["ctx"],
     "string_too_long": lambda place, item: _("This has at most %(max_length)s characters.") % item["ctx"],
     "string_too_short": lambda place, item: _("This has at least %(min_length)s characters.") % item["ctx"],

@@ -21,8 +21,8 @@ INVENTORY = ["--delay-ms", "50"]
 SWITCHES: dict[str, dict[str, str]] = {
     "loop-guard": {"AUTOMATION_LOOP_GUARD": "0"},
     "idempotency-keys": {"AUTOMATION_IDEMPOTENCY_KEYS": "0"},
-    # Beside one lane without a cap for all (`share_one_lane`): what limits one tenant's turn, a matcher's batch and slice,
-    # and matching out of turn while all threads wait. A queue that serves whoever came first has none of these.
+    # Beside one lane without a cap for all (`share_one_lane`): what limits one tenant's turn, a matcher's batch and
+    # slice, and matching out of turn while all threads wait. A queue that serves whoever came first has none of these.
     "tenant-limit": {
         "AUTOMATION_MATCH_AHEAD": "0",
         "AUTOMATION_MATCH_BATCH": "5000",

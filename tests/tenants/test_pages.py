@@ -73,6 +73,19 @@ def test_a_visitor_is_sent_to_the_login_whether_the_tenant_exists_or_not(client,
         assert answer.headers["Location"] == f"/accounts/login/?next=/t/{slug}/%3Fpage%3D2"
 
 
+@pytest.mark.parametrize(
+    ("page", "next_"),
+    [
+        ("http://testserver/t/acme/rules/7/?page=2", "/t/acme/rules/7/%3Fpage%3D2"),
+        ("https://evil.example/t/acme/", "/t/acme/"),
+        ("", "/t/acme/"),
+    ],
+)
+def test_someone_whose_session_ended_over_a_form_comes_back_to_its_page(client, acme, page, next_):
+    answer = client.post("/t/acme/rules/7/publish/", headers={"Referer": page})
+    assert answer.headers["Location"] == f"/accounts/login/?next={next_}"
+
+
 def test_another_tenant_answers_exactly_as_one_that_does_not_exist(page, contoso):
     theirs, nobodys = page.get("/t/contoso/"), page.get("/t/nobody/")
     assert theirs.status_code == nobodys.status_code == 404
