@@ -121,6 +121,8 @@ class _Explainer:
             return self._told(history.rule, event, Gate.WAITS, self._waits(event))
         if event.pk in self.set_aside:
             return self._told(history.rule, event, Gate.SET_ASIDE, words.set_aside())
+        if event.details_removed_at is not None:
+            return self._told(history.rule, event, Gate.FORGOTTEN, words.forgotten())
         if event.facts.get("quiet"):
             return self._told(history.rule, event, Gate.QUIET, words.quiet(event.batch))
         judged = [self._judge(history.rule, state, event) for state in history.around(event.matched_at)]
@@ -132,7 +134,8 @@ class _Explainer:
     def _of_run(self, history: RuleHistory, event: Event, run: Run) -> Answer:
         """An event that the rule matched: its run knows the version, and the reason where it was suppressed."""
         state = replace(history.states[0], made=True, deleted=False, on=True, version=run.rule_version)
-        found = self._judge(history.rule, state, event)
+        forgotten = event.details_removed_at is not None
+        found = _Judged(Gate.RAN, state, run.rule_version) if forgotten else self._judge(history.rule, state, event)
         agrees, undecided = found.matches, found.gate is Gate.UNDECIDED
         if run.state == "suppressed":
             gate = Gate.UNDECIDED if undecided else Gate.GUARD

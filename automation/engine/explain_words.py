@@ -48,6 +48,13 @@ def quiet(batch: str) -> str:
     return _("The change came by the import “%(batch)s”, which said that no rule runs for it.") % {"batch": batch}
 
 
+def forgotten() -> str:
+    """For an event whose facts are gone, so that nothing can be judged again."""
+    return _(
+        "What this change said has been removed since, as the tenant's retention says; no run of the rule is kept."
+    )
+
+
 def unexplained() -> str:
     """For an event that should have started the rule by everything that is kept, and didn't."""
     return _(

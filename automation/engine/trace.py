@@ -37,6 +37,7 @@ class Trace:
     waiting: str
     event: EventReport
     condition: ConditionReport | None
+    forgotten: bool  # retention, or an erasing, has removed what it was judged on
     steps: list[StepReport]
     causes: list[Link]
     effects: list[Link]
@@ -56,6 +57,7 @@ def trace(run_id: int) -> Trace:
     spec = compiled.spec if compiled else None
     moment = Moment(now=run.event.created_at, zone=tenant.zone)
     timers = waiting.timers(run.pk)
+    forgotten = run.event.details_removed_at is not None
     steps = _Steps(run, spec, moment, timers).reports()
     return Trace(
         run=run,
@@ -67,7 +69,8 @@ def trace(run_id: int) -> Trace:
         reason=run.reason,
         waiting=waiting.sentence(run, run.rule, timers, tenant.zone),
         event=_event(run.event),
-        condition=_condition(spec.condition, run.event, moment) if spec else None,
+        condition=_condition(spec.condition, run.event, moment) if spec and not forgotten else None,
+        forgotten=forgotten,
         steps=steps,
         causes=chain.up(run.event),
         effects=chain.down(run.pk),
@@ -192,7 +195,8 @@ class _Steps:
     def _arms(self, node: Node, row: StepExecution | None) -> list[ArmReport]:
         """Arms were judged on the event until the run has slept; after it on values that nobody kept."""
         taken = (row.output or {}).get("taken") if row else None
-        judged = row is not None and not self._slept_before(row)
+        forgotten = self.run.event.details_removed_at is not None
+        judged = row is not None and not forgotten and not self._slept_before(row)
         return [
             ArmReport(
                 arm.id, arm.id == taken, _condition(arm.condition, self.run.event, self.moment) if judged else None

@@ -31,12 +31,14 @@ SPAN = """
 SELECT count(*), min(x.id), max(x.id) FROM (
   SELECT e.id FROM automation_event e
    WHERE e.tenant_id = %s AND e.model = ANY(%s::varchar[]) AND e.kind = ANY(%s::varchar[]) AND e.created_at >= %s
+     AND e.details_removed_at IS NULL
    ORDER BY e.id + 0 DESC LIMIT %s) x
 """
 _BATCH = f"""
 SELECT {COLUMNS} FROM automation_event e
  WHERE e.tenant_id = %s AND e.model = %s AND {{behind}}
    AND e.id BETWEEN %s AND %s AND e.kind = ANY(%s::varchar[]) AND e.created_at >= %s
+   AND e.details_removed_at IS NULL
  ORDER BY e.record, e.id LIMIT %s
 """  # noqa: S608 the columns of store.events
 WITH_RECORD = _BATCH.format(behind="(e.record, e.id) > (%s, %s)")

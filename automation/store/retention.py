@@ -214,6 +214,7 @@ def drop_rules(tenant_id: int, *, before: datetime, limit: int) -> int:
         if ids:
             statements.count("DELETE FROM automation_ruledraft WHERE rule_id = ANY(%s)", [ids])
             statements.count("DELETE FROM automation_servedbatch WHERE rule_id = ANY(%s)", [ids])
+            statements.count("DELETE FROM automation_backtest WHERE rule_id = ANY(%s)", [ids])
             statements.count("UPDATE automation_rule SET published_id = NULL WHERE id = ANY(%s)", [ids])
             statements.count("DELETE FROM automation_ruleversion WHERE rule_id = ANY(%s)", [ids])
             statements.count("DELETE FROM automation_rule WHERE id = ANY(%s)", [ids])

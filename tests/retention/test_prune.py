@@ -10,7 +10,10 @@ from django.test.utils import CaptureQueriesContext
 from operating import Place, make_event, make_rule, make_run, make_step, make_timer
 from operating import place as new_place
 
+from automation.core.gates import Gate
+from automation.engine.explain import explain
 from automation.engine.retention import rounds
+from automation.engine.trace import trace
 from automation.models import (
     Attempt,
     DeadLetter,
@@ -246,3 +249,23 @@ def test_the_command_says_what_it_removed(acme: Place, capsys: pytest.CaptureFix
     assert "acme: nothing to remove" in capsys.readouterr().out
     with pytest.raises(CommandError, match="no tenant 'nobody'"):
         call_command("automation_prune", "--tenant", "nobody")
+
+
+def test_pages_and_answers_say_that_details_were_removed(acme: Place):
+    rule = make_rule(acme.tenant)
+    run = old_run(rule, 31)
+    shown = trace(run.pk)
+    assert shown.condition
+    assert not shown.forgotten
+    unmatched = old_event(rule, 20, record=99, facts={})
+    Event.objects.filter(pk=unmatched.pk).update(details_removed_at=clock.now())
+    prune(acme.tenant)
+    shown = trace(run.pk)
+    assert shown.forgotten
+    assert shown.condition is None
+    assert shown.steps[0].state == "succeeded"
+    (answer,) = explain(rule.pk, model="helpdesk.ticket", record=12).answers
+    assert (answer.gate, answer.agrees) == (Gate.RAN, True)
+    (answer,) = explain(rule.pk, model="helpdesk.ticket", record=99).answers
+    assert (answer.gate, answer.reason, answer.agrees) == (Gate.FORGOTTEN, "", True)
+    assert "removed" in answer.sentence

@@ -19,6 +19,7 @@ from operating import (
 )
 
 from automation.engine import rules as engine_rules
+from automation.engine.retention.rounds import round_of
 from automation.models import DeadLetter, Notice, Run
 from automation.web.cursor import PAGE
 from tenants.context import acting_for
@@ -254,3 +255,15 @@ def test_another_tenants_dead_letter_is_neither_shown_nor_retried(people, contos
     assert people["admin"].post(people.page(f"dead-letters/{letter.pk}/retry/")).status_code == 404
     with acting_for(contoso.tenant.pk):
         assert DeadLetter.objects.get().resolved_at is None
+
+
+def test_a_run_whose_details_were_removed_says_so(people, acme, rule):
+    run = make_run(rule, state="succeeded")
+    make_step(run, state="succeeded", input={"text": "Hello"})
+    with acting_for(acme.tenant.pk):
+        Run.objects.update(ended_at=timezone.now() - timedelta(days=31))
+    assert "has been removed" not in people["viewer"].get(people.page(f"runs/{run.pk}/")).content.decode()
+    list(round_of(acme.tenant.pk))
+    page = people["viewer"].get(people.page(f"runs/{run.pk}/")).content.decode()
+    assert "Kept: states and times." in page
+    assert "What they were judged on was removed." in page

@@ -2,14 +2,16 @@
 
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import structlog
-from django.db import DataError, IntegrityError, ProgrammingError
+from django.db import DataError, IntegrityError, OperationalError, ProgrammingError
 
 from automation import queue
 from automation.conf import Conf
+from automation.engine.giving_way import met_a_lock
 from automation.engine.retention.portions import Portion
 from automation.engine.retention.rounds import round_of
 from automation.engine.retention.terms import FAILURES_KEPT, PAGE, PAUSES_KEPT
@@ -32,6 +34,8 @@ class RetentionChore:
     _round: Iterator[Portion] | None = None
     _tenant_id: int = 0
     _holds: bool = False
+    _removed: "Counter[str]" = field(default_factory=Counter)
+    _forgot_at: float = field(default_factory=lambda: -1e9)
 
     def due(self) -> bool:
         """Whether it is time for another slice."""
@@ -48,7 +52,7 @@ class RetentionChore:
                 self.leave()
                 return
             if not self._batch():
-                self._round = None
+                self._end_round()
 
     def leave(self) -> None:
         """Gives the chore to whoever asks next; a round that isn't over is gone on with by them."""
@@ -60,11 +64,17 @@ class RetentionChore:
     def _batch(self) -> bool:
         """One batch; False at the end of the round. What fails is told, and this tenant's turn is over."""
         try:
-            return self._round is not None and next(self._round, None) is not None
+            done = next(self._round, None) if self._round is not None else None
+        except OperationalError as error:
+            if not met_a_lock(error):
+                raise
+            return False  # this tenant comes next again
         except (DataError, IntegrityError, ProgrammingError, ValueError, LookupError) as error:
             log.exception("alarm", what="retention", tenant_id=self._tenant_id, error=str(error)[:500])
             rounds.finish(self._tenant_id)
             return False
+        self._removed.update(done.removed if done is not None else {})
+        return done is not None
 
     def _take(self) -> bool:
         hold = self.conf.sweep * HELD_SWEEPS
@@ -76,7 +86,8 @@ class RetentionChore:
             self._holds = (
                 timers.take_sweep(NAME, holder=self.worker, every=self.conf.sweep * 0.8, hold=hold) is not None
             )
-            if self._holds:
+            if self._holds and time.monotonic() - self._forgot_at >= self.conf.retention:
+                self._forgot_at = time.monotonic()
                 forget()
         return self._holds
 
@@ -85,7 +96,13 @@ class RetentionChore:
         if tenant_id is None:
             return False
         self._round, self._tenant_id = round_of(tenant_id), tenant_id
+        self._removed.clear()
         return True
+
+    def _end_round(self) -> None:
+        self._round = None
+        if self._removed:
+            log.info("pruned", tenant_id=self._tenant_id, removed=dict(self._removed))
 
 
 def forget() -> int:

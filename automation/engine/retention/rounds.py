@@ -14,7 +14,11 @@ from automation.store import retention_rounds as rounds
 
 EVENT_IDS = 20 * PAGE  # ids that are read ahead: finding them costs more than keeping them
 RULES_AT_ONCE = 20
-AGED = {"notices": "automation_notice", "served batches": "automation_servedbatch"}
+AGED = {
+    "notices": "automation_notice",
+    "served batches": "automation_servedbatch",
+    "bulk jobs": "automation_bulkjob",
+}
 ENDED = tuple(state for state in RUN_STATES if state in TERMINAL_RUN)
 NOT_ENDED = tuple(state for state in RUN_STATES if state not in TERMINAL_RUN)
 
