@@ -168,7 +168,7 @@ class _Trial:
             name=sample.name,
             model=sample.model,
             record=sample.record,
-            facts=sample.facts,
+            facts={name: value for name, value in sample.facts.items() if name != "quiet"},
             source=sample.source,
             actor=sample.actor,
             batch=sample.batch,

@@ -122,6 +122,8 @@ def _follows(tried: Tried) -> list[Follow]:
 
 def _remarks(tried: Tried, found: Trace | None) -> list[str]:
     remarks, sample, rule = list(tried.sample.remarks), tried.sample, tried.rule
+    if sample.facts.get("quiet"):
+        remarks.append(_("It came by an import that no rule runs for, which the test leaves out of account."))
     if found is not None and sample.at is not None and sample.record is not None:
         remarks.append(_("Steps read and change the record as it is now, which may have moved on since."))
     if found is not None and sample.record is not None and rule.spec is not None and rule.spec.again != "both":

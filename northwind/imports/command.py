@@ -70,11 +70,15 @@ class ImportCommand(BaseCommand):
         if len(delimiter) != 1 or delimiter in '"\r\n':
             raise CommandError("--delimiter is one character.")
         file = CsvFile(options["file"], options["encoding"], delimiter)
+        for path in (options["report"], options["rejected"]):
+            _writable(path)
         with acting_for(tenant.pk):
             try:
                 self._import(file, tenant, options)
             except (FileProblem, ImportRefused) as problem:
                 raise CommandError(str(problem)) from problem
+            except KeyboardInterrupt as stop:
+                raise CommandError("Stopped before anything was written.", returncode=STOPPED) from stop
 
     def _import(self, file: CsvFile, tenant: Tenant, options: dict[str, Any]) -> None:
         try:
@@ -133,9 +137,12 @@ class ImportCommand(BaseCommand):
         if begun is not None:
             return bool(begun.options["rules"])
         rules = rules_on_import(self.target.name)
-        if rules and not trying:
+        if rules:
             names = "; ".join(f"“{rule.name}” ({WORDS.get(rule.imports, rule.imports)})" for rule in rules)
-            raise CommandError(f"Rules listen to {self.target.kind}: {names}. Say --rules run or --rules skip.")
+            listening = f"Rules listen to {self.target.kind}: {names}."
+            if not trying:
+                raise CommandError(f"{listening} Say --rules run or --rules skip.")
+            self._tell(listening)
         return True
 
     def _write(self, job: ImportJob, file: CsvFile, options: dict[str, Any]) -> None:
@@ -204,6 +211,15 @@ class _Progress:
                 name = f" ({problem['column']})" if problem["column"] else ""
                 place = f", column {problem['place']}{name}" if problem["place"] else name
                 self._say(f"Line {draft.row.line}{place}: {problem['message']}")
+
+
+def _writable(path: Path | None) -> None:
+    """CommandError for a file that can't be written: now, and not when the import is done."""
+    try:
+        if path is not None:
+            path.open("a").close()
+    except OSError as error:
+        raise CommandError(f"{path} can't be written: {error.strerror or error}") from error
 
 
 def _where(job: ImportJob) -> str:

@@ -10,7 +10,9 @@ from django.test.utils import CaptureQueriesContext
 from automation.catalog import registry
 from automation.engine.explain import explain
 from automation.engine.lists import runs as listed
+from automation.engine.samples import of_event
 from automation.engine.sources import importing
+from automation.engine.trial import definition_of, rehearse
 from automation.models import Event, Rule, Run, ServedBatch
 from northwind.crm.models import Lead
 from northwind.helpdesk.models import Ticket
@@ -152,6 +154,16 @@ def test_a_transaction_that_is_done_again_serves_its_batch_once(world: World, mo
     assert world.states(rule)[1:] == ["suppressed import_skipped"]
     with world.acting():
         assert ServedBatch.objects.count() == 1
+
+
+def test_a_test_of_a_rule_says_what_it_would_do_for_a_record_that_came_without_rules(world: World) -> None:
+    rule = listening(world, "Tag", TAG, imports="once")
+    bring(world, "no-rules", "A", rules=False)
+    with world.acting():
+        event = Event.objects.get(batch="no-rules")
+        report = rehearse(definition_of(rule.pk), lambda spec: of_event(event.pk), rule_id=rule.pk)
+    assert report.result == "would_run"
+    assert "It came by an import that no rule runs for, which the test leaves out of account." in report.remarks
 
 
 def test_who_imports_nothing_pays_nothing_for_it(world: World) -> None:

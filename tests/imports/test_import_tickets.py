@@ -224,5 +224,6 @@ def test_an_unknown_tenant_and_odd_arguments_are_said_in_one_line(desk: Desk) ->
     assert "--delimiter" in desk.command("tickets", path, "--delimiter=ab", code=1)
     assert "1 to 80" in desk.command("tickets", path, f"--batch={'x' * 81}", code=1)
     assert "No such file" in desk.command("tickets", desk.folder / "none.csv", code=1)
+    assert "can't be written" in desk.command("tickets", path, f"--report={desk.folder}", code=1)
     desk.tenant.slug = "nobody"
     assert desk.command("tickets", path, code=1) == "There is no tenant 'nobody'."
