@@ -23,6 +23,7 @@ from tenants.roles import Role
 
 DEAD_LETTER, RULE_HELD, RULE_OFF, EVENT_SET_ASIDE = "dead_letter", "rule_held", "rule_off", "event_set_aside"
 OWNER_GONE = "owner_gone"
+GONE, NAMED = "gone", 20  # the period of an owner who is gone, until he comes back; so many rules a notice names
 CONNECTION_DOWN, CONNECTION_OFF, LIMIT = "connection_down", "connection_off", "limit"
 TITLE, ERROR_SHOWN = 200, 2000
 USED_UP = 100  # percent
@@ -98,23 +99,24 @@ def rule_off_notice(
     return _notice(RULE_OFF, about, subject=f"rule:{rule_id}:{reason}", period=day(now), words=words)
 
 
-def owner_gone_notice(rule: Rule) -> NewNotice | None:
-    """Tells the tenant's admins that nobody looks after a rule any more; None where they know it of this owner."""
-    about = About(rule.tenant_id, rule.pk, rule.name)
-    subject, period = f"rule:{rule.pk}", f"owner {rule.owner_id}"
-    with acting_for(rule.tenant_id):
-        if Notice.objects.filter(kind=OWNER_GONE, subject=subject, period=period).exists():
+def owner_gone_notice(rules: Sequence[Rule]) -> NewNotice | None:
+    """Tells the tenant's admins that nobody looks after the rules of one owner any more; None where they know it."""
+    about, subject = About(rules[0].tenant_id, 0, ""), f"owner:{rules[0].owner_id}"
+    with acting_for(about.tenant_id):
+        if Notice.objects.filter(kind=OWNER_GONE, subject=subject, period=GONE).exists():
             return None
 
     def words() -> tuple[str, str]:
-        title = _("“%(rule)s” has lost its owner") % {"rule": rule.name}
+        names = [f"“{rule.name}”" for rule in rules[:NAMED]] + (["…"] if len(rules) > NAMED else [])
+        title = ngettext("%(names)s has lost its owner", "%(n)d rules have lost their owner", len(rules))
         text = _(
-            "The owner of the rule “%(rule)s” has left. The rule and its runs go on as before, and what goes wrong is "
-            "told to the admins alone."
-        ) % {"rule": rule.name}
-        return title, text
+            "The owner of these rules has left:\n\n%(names)s\n\nThey and their runs go on as before, and what goes "
+            "wrong is told to the admins alone. Give them to somebody else to have them looked after."
+        )
+        places = {"names": names[0], "n": len(rules)}
+        return title % places, text % {"names": "\n".join(names)}
 
-    return _notice(OWNER_GONE, about, subject=subject, period=period, words=words)
+    return _notice(OWNER_GONE, about, subject=subject, period=GONE, words=words)
 
 
 def rule_failing_notice(*, tenant_id: int, rule_id: int, rule_name: str, now: datetime) -> NewNotice:

@@ -101,7 +101,7 @@ class TestRounds:
     @pytest.mark.case("P04")
     def test_a_user_who_was_deactivated_by_a_program_is_told_of_once_and_the_rule_goes_on(self, world: World) -> None:
         leaver = joined(world)
-        rule = owned(world, leaver)
+        owned(world, leaver)
         round_()
         assert notices(world, "owner_gone") == []
         User.objects.filter(pk=leaver.user_id).update(is_active=False)
@@ -110,7 +110,7 @@ class TestRounds:
         round_()
 
         [notice] = notices(world, "owner_gone")
-        assert rule.name in notice.title
+        assert notice.title == "“Theirs” has lost its owner"
         assert notice.recipients == [world.ana.user.email]
         assert notice.cases == 1
         ticket = world.ticket()
@@ -126,6 +126,26 @@ class TestRounds:
                 assert rules.owner_gone() == []
                 Membership.objects.filter(pk=leaver.pk).update(is_active=False)
                 assert rules.owner_gone() == [rule]
+            round_()
+        assert len(notices(world, "owner_gone")) == 2
+
+    def test_several_rules_of_one_owner_are_one_notice(self, world: World) -> None:
+        leaver = joined(world)
+        for name in ("One", "Two"):
+            owned(world, leaver, name)
+        with world.acting():
+            Membership.objects.filter(pk=leaver.pk).update(is_active=False)
+        round_()
+        [notice] = notices(world, "owner_gone")
+        assert notice.title == "2 rules have lost their owner"
+        assert "“One”\n“Two”" in notice.text
+
+    def test_an_owner_who_came_back_and_leaves_again_is_told_of_again(self, world: World) -> None:
+        leaver = joined(world)
+        owned(world, leaver)
+        for is_active in (False, True, False, False):
+            with world.acting():
+                Membership.objects.filter(pk=leaver.pk).update(is_active=is_active)
             round_()
         assert len(notices(world, "owner_gone")) == 2
 

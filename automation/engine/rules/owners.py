@@ -7,7 +7,7 @@ from automation.engine import notices
 from automation.engine.operate import Refused
 from automation.engine.references import people
 from automation.engine.rules.finding import find, record
-from automation.models import Rule
+from automation.models import Notice, Rule
 
 
 def give(rule_id: int, *, owner_id: int, reason: str = "") -> None:
@@ -46,13 +46,24 @@ def owner_gone() -> list[Rule]:
 
 
 def tell_owners_gone() -> list[Rule]:
-    """Tells the current tenant's admins of each rule that is on and has lost its owner, once for each owner.
+    """Tells the current tenant's admins of each owner who has left rules behind that are on, once and of all of them.
 
     They go on: their runs act as the tenant's automation, not as a person. Answers the rules, told now or before.
     """
+    _forget_who_came_back()
+    owners: dict[int | None, list[Rule]] = {}
     alone = owner_gone()
+    for rule in alone:
+        owners.setdefault(rule.owner_id, []).append(rule)
     if alone:
         with transaction.atomic():
-            told = (notices.owner_gone_notice(rule) for rule in alone)
+            told = (notices.owner_gone_notice(theirs) for theirs in owners.values())
             notices.tell([notice for notice in told if notice is not None])
     return alone
+
+
+def _forget_who_came_back() -> None:
+    """An owner who is there again may leave again, and is told of again then."""
+    for notice in Notice.objects.filter(kind=notices.OWNER_GONE, period=notices.GONE):
+        if people().filter(user_id=notice.subject.rpartition(":")[2]).exists():
+            Notice.objects.filter(pk=notice.pk).update(period=f"until {notice.pk}")
