@@ -234,5 +234,5 @@ def tenant_nav(context: Context) -> dict[str, Any]:
 def pause_banner(context: Context) -> dict[str, Any]:
     """The banner that every page of a tenant shows while its automations are paused."""
     request = context["request"]
-    status = pause.status() if pause.open_pause() is not None else None
+    status = pause.status() if pause.over_tenant() is not None else None
     return {"request": request, "tenant": request.tenant, "membership": request.membership, "status": status}

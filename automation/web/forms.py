@@ -7,11 +7,15 @@ from django import forms
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from automation.engine.operate.pause import LEVELS
+from automation.engine.operate.held import AGES
+from automation.engine.operate.pause import LEVELS, Choice
+from automation.models.pauses import MOST_A_MINUTE, PAUSE_KEEPS
 
 NAME_LIMIT, NOTE_LIMIT, REASON_LIMIT = 120, 400, 400
 NO_NAME = _("Give the rule a name.")
 OLD_FORM = _("This page was too old. Look at the changes again, then publish.")
+A_RATE = _("A rate is a number between 1 and 60000, or empty.")
+RATES = {"invalid": A_RATE, "min_value": A_RATE, "max_value": A_RATE}
 NO_REASON = _("Say why: people who look here later need it.")
 
 
@@ -51,12 +55,30 @@ class PauseForm(forms.Form):
         error_messages={"invalid": _("Write the time like 2026-11-03 12:00, or leave it empty.")},
     )
 
+    pause_rate = forms.IntegerField(required=False, min_value=1, max_value=MOST_A_MINUTE, error_messages=RATES)
+
     def clean_until(self) -> datetime | None:
         """The moment must lie ahead."""
         until: datetime | None = self.cleaned_data["until"]
         if until is not None and until <= timezone.now():
             raise forms.ValidationError(_("This time is past already: choose a later one, or leave it empty."))
         return until
+
+
+class ResumeForm(forms.Form):
+    """What becomes of what was held, and how fast."""
+
+    keep = forms.ChoiceField(choices=[(keep, keep) for keep in PAUSE_KEEPS], required=False)
+    recent_minutes = forms.TypedChoiceField(
+        choices=[(age, str(age)) for age in AGES], coerce=int, required=False, empty_value=None
+    )
+    rate = forms.IntegerField(required=False, min_value=1, max_value=MOST_A_MINUTE, error_messages=RATES)
+
+    def choice(self) -> Choice:
+        """What was chosen; nothing chosen is all of it at once."""
+        values = self.cleaned_data
+        recent = (values["recent_minutes"] or AGES[0]) if values["keep"] == "recent" else None
+        return Choice(keep=values["keep"] or "all", recent_minutes=recent, rate=values["rate"])
 
 
 class ReasonForm(forms.Form):
