@@ -7,7 +7,7 @@ from django.utils import timezone
 from operating import lease, make_event, make_live_run, make_rule, make_step, make_timer
 
 from automation.engine.operate import pause
-from automation.models import Pause
+from automation.models import Drip, Pause
 
 
 @pytest.fixture
@@ -88,3 +88,52 @@ def test_a_viewer_sees_that_automations_run_and_no_form(people, text_of):
     assert "The automations run" in text
     assert "<textarea" not in text
     assert 'name="level"' not in text
+
+
+def test_resuming_at_a_rate_shows_what_is_left_and_lets_the_rate_be_changed(people, rule, text_of):
+    for _n in range(3):
+        make_live_run(rule, state="waiting")
+    people["publisher"].post(people.page("pause/"), {"level": "hold", "reason": "pager"})
+    text = " ".join(text_of(people["publisher"], people.page("pause/")).split())
+    assert "3 steps are due" in text
+
+    people["publisher"].post(people.page("pause/resume/"), {"keep": "all", "rate": "60"})
+
+    text = " ".join(text_of(people["publisher"], people.page("pause/")).split())
+    assert "What was held is going on" in text
+    left = people["publisher"].get(people.page("pause/")).context["status"].dripping
+    assert (left.steps, left.events, left.drip.rate) == (3, 0, 60)
+    people["publisher"].post(people.page("pause/resume/"), {"keep": "all", "rate": "600"})
+    assert Drip.objects.get(ended_at=None).rate == 600
+    people["publisher"].post(people.page("pause/resume/"), {"keep": "all"})
+    assert not Drip.objects.filter(ended_at=None).exists()
+
+
+def test_only_an_admin_may_drop_what_was_held(people, rule, text_of):
+    run = make_live_run(rule, state="waiting")
+    people["publisher"].post(people.page("pause/"), {"level": "hold", "reason": "pager"})
+    assert "Nothing of it goes on" not in text_of(people["publisher"], people.page("pause/"))
+    assert people["publisher"].post(people.page("pause/resume/"), {"keep": "drop"}).status_code == 403
+
+    answer = people["admin"].post(people.page("pause/resume/"), {"keep": "drop"}, follow=True)
+
+    run.refresh_from_db()
+    assert run.state == "cancelled"
+    assert "What was held was dropped" in answer.content.decode()
+
+
+def test_a_rate_that_is_no_rate_is_said_and_the_pause_stays(people, rule):
+    people["publisher"].post(people.page("pause/"), {"level": "hold", "reason": "pager"})
+    answer = people["publisher"].post(people.page("pause/resume/"), {"keep": "all", "rate": "0"})
+    assert answer.status_code == 422
+    assert "rate" in answer.context["errors"]
+    assert pause.open_pause() is not None
+
+
+def test_a_pause_of_the_installation_shows_on_each_page_and_can_not_be_ended_by_a_tenant(people, rule, text_of):
+    pause.pause_installation(reason="restored from a backup")
+    for path in ("rules/", "pause/"):
+        assert "restored from a backup" in text_of(people["admin"], people.page(path)), path
+    text = text_of(people["admin"], people.page("pause/"))
+    assert "Those who run the installation resume it" in text
+    assert 'name="keep"' not in people["admin"].get(people.page("pause/")).content.decode()

@@ -1,0 +1,92 @@
+"""The commands that pause and resume say what they did, and in one line what they can't do."""
+
+import json
+from collections.abc import Iterator
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from operating import Place, lease, make_event, make_live_run, make_rule, make_step, make_timer
+from operating import place as new_place
+
+from automation.engine.operate import pause
+from automation.models import Connection, Drip, Pause, Run
+from tenants.context import acting_for
+
+
+@pytest.fixture
+def acme(db: None) -> Iterator[Place]:
+    acme = new_place(slug="acme")
+    with acting_for(acme.tenant.pk, acme.actor):
+        yield acme
+
+
+def told(command: str, *arguments: str) -> str:
+    """What a command prints."""
+    out = StringIO()
+    call_command(command, *arguments, stdout=out)
+    return out.getvalue()
+
+
+def test_a_tenant_is_paused_shown_and_resumed_at_a_rate(acme: Place) -> None:
+    make_live_run(make_rule(acme.tenant, name="Page the lead"))
+    make_event(acme.tenant, matched_at=None)
+
+    said = told("automation_pause", "--tenant", "acme", "--reason", "The pager is broken", "--until", "2h")
+    assert "tenant: paused" in said
+    assert "by command line" in said
+    shown = json.loads(told("automation_pause", "--tenant", "acme", "--show", "--json"))
+    assert (shown["state"], shown["kept_events"], shown["timers_due"]) == ("paused", 1, 1)
+    assert shown["held"]["by_rule"][0]["name"] == "Page the lead"
+    assert "Page the lead" in told("automation_pause", "--tenant", "acme", "--show")
+
+    said = told("automation_resume", "--tenant", "acme", "--rate", "50/s")
+    assert "let out at 3000 a minute: 1 steps and 1 events are left" in said
+    assert Drip.objects.get().rate == 3000
+
+
+def test_waiting_for_workers_that_do_not_confirm_fails_and_names_them(acme: Place) -> None:
+    lease(make_timer(make_step(make_live_run(make_rule(acme.tenant)), path="again")), host="beta", pid=9)
+    with pytest.raises(CommandError, match="Not every worker"):
+        told("automation_pause", "--tenant", "acme", "--reason", "x", "--wait", "0s")
+    assert "beta:9" in told("automation_pause", "--tenant", "acme", "--show")
+
+
+def test_rules_connections_and_the_installation_have_the_same_switch(acme: Place) -> None:
+    rule = make_rule(acme.tenant)
+    run = make_live_run(rule)
+    Connection(tenant=acme.tenant, name="pager", kind="webhook", endpoint="https://example.com").save()
+
+    told("automation_pause", "--tenant", "acme", "--rule", str(rule.pk), "--reason", "x")
+    told("automation_pause", "--tenant", "acme", "--connection", "pager", "--reason", "x")
+    told("automation_pause", "--installation", "--reason", "x")
+    assert set(Pause.objects.filter(ended_at=None).values_list("scope", flat=True)) == {
+        *("rule", "connection", "installation")
+    }
+    told("automation_resume", "--installation", "--recent", "2h")
+    told("automation_resume", "--tenant", "acme", "--connection", "pager")
+    told("automation_resume", "--tenant", "acme", "--rule", str(rule.pk), "--drop")
+    assert not Pause.objects.filter(ended_at=None).exists()
+    assert Run.objects.get(pk=run.pk).state == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "problem"),
+    [
+        ("automation_pause", ["--tenant", "nobody", "--show"], "no tenant"),
+        ("automation_pause", ["--tenant", "acme"], "--reason"),
+        ("automation_pause", ["--tenant", "acme", "--reason", "x", "--until", "soon"], "written like"),
+        ("automation_pause", ["--tenant", "acme", "--reason", "x", "--until", "2026-13-45T00:00:00Z"], "written like"),
+        ("automation_pause", ["--tenant", "acme", "--reason", "x", "--until", "2001-01-01T00:00:00Z"], "past already"),
+        ("automation_pause", ["--tenant", "acme", "--rule", "77", "--reason", "x"], "no rule 77"),
+        ("automation_pause", ["--tenant", "acme", "--connection", "c", "--reason", "x"], "no connection"),
+        ("automation_pause", ["--installation", "--level", "cancel", "--reason", "x"], "can't be paused"),
+        ("automation_resume", ["--tenant", "acme", "--rate", "fast"], "50/s"),
+        ("automation_resume", ["--tenant", "acme", "--rate", "0/s"], "between 1 and"),
+        ("automation_resume", ["--installation", "--rule", "1"], "--tenant"),
+    ],
+)
+def test_what_makes_no_sense_is_said_in_one_line(acme: Place, command: str, arguments: list[str], problem: str) -> None:
+    with pytest.raises(CommandError, match=problem):
+        told(command, *arguments)
+    assert pause.over_tenant() is None
