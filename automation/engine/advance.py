@@ -35,7 +35,7 @@ class Advance:
         step = StepInHand(node=node, id=self.ids())
         if node.kind == "delay" and not node.off:
             due_at = self._end_of(node, run)
-            step.input = {"until": due_at.isoformat()}
+            step.input = {"until": due_at.isoformat(), "from": run.now.isoformat()}
             write_step(wave, run, step, "waiting")
             run.state = "waiting"
             return FollowUp("delay", due_at, step.id)

@@ -19,6 +19,7 @@ from automation.core.moments import Moment
 from automation.core.planner import decide_at, following
 from automation.core.spec import Condition, Node
 from automation.core.templating import render
+from automation.engine.judged import judged_on
 from automation.engine.local import STAYING, LocalDoor, RecordInHand, Refused, in_savepoint
 from automation.engine.progress import RunInHand, StepInHand
 from automation.engine.rendering import in_time
@@ -220,9 +221,9 @@ def _pass(done: Stretch, step: StepInHand, decision: Skip | Stop | Choose) -> in
         _write(done.wave, done.run, step, "succeeded", output={"ends": decision.ends})
         done.stops_later = decision.ends == "later_rules"
         return following(done.run.spec, node.index, Settled(node.path, "succeeded"))
-    output: dict[str, Any] = {"taken": decision.arm_id}
+    step.input, output = judged_on(done.run, node), {"taken": decision.arm_id}
     if decision.unknown:
-        output["unknown"] = [arm_id for arm_id, _verdict in decision.unknown]
+        output |= {"unknown": [arm_id for arm_id, _verdict in decision.unknown]}
     _write(done.wave, done.run, step, "succeeded", output=output)
     return decision.next_index
 

@@ -11,6 +11,7 @@ from automation.core.spec import Condition, Node, RuleSpec
 from automation.definitions.tree import parts
 from automation.engine import chain, waiting
 from automation.engine.chain import Link
+from automation.engine.judged import as_judged
 from automation.engine.labels import label
 from automation.engine.reports import NOT_REACHED, ArmReport, ConditionReport, EventReport, FieldChange, StepReport
 from automation.engine.ruleset import by_version
@@ -100,9 +101,12 @@ def _event(event: Event) -> EventReport:
     )
 
 
-def _condition(condition: Condition | None, event: Event, moment: Moment) -> ConditionReport:
-    verdict = compile_condition(condition)(event.facts, moment)
-    leaves = explain(condition, event.facts, moment)
+def _condition(
+    condition: Condition | None, event: Event, moment: Moment, facts: dict[str, Any] | None = None
+) -> ConditionReport:
+    """`facts` where they aren't the event's own."""
+    facts = event.facts if facts is None else facts
+    verdict, leaves = compile_condition(condition)(facts, moment), explain(condition, facts, moment)
     return ConditionReport(
         verdict.value, verdict.reason, leaves, _field_labels(event.model, {leaf.field for leaf in leaves})
     )
@@ -193,15 +197,16 @@ class _Steps:
         )
 
     def _arms(self, node: Node, row: StepExecution | None) -> list[ArmReport]:
-        """Arms were judged on the event until the run has slept; after it on values that nobody kept."""
+        """Arms were judged on the event until the run has slept; after it on values that older rows don't have."""
+        kept = (row.input or {}) if row else {}
         taken = (row.output or {}).get("taken") if row else None
-        forgotten = self.run.event.details_removed_at is not None
-        judged = row is not None and not forgotten and not self._slept_before(row)
+        event = self.run.event
+        forgotten = event.details_removed_at is not None
+        if row is None or forgotten or ("read" not in kept and self._slept_before(row)):
+            return [ArmReport(arm.id, arm.id == taken, None) for arm in node.arms]
+        facts, moment = as_judged(event.facts, kept, otherwise=self.moment.now, zone=self.moment.zone)
         return [
-            ArmReport(
-                arm.id, arm.id == taken, _condition(arm.condition, self.run.event, self.moment) if judged else None
-            )
-            for arm in node.arms
+            ArmReport(arm.id, arm.id == taken, _condition(arm.condition, event, moment, facts)) for arm in node.arms
         ]
 
     def _slept_before(self, row: StepExecution) -> bool:

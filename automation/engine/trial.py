@@ -141,7 +141,7 @@ class _Trial:
             )
 
     def _runner(self, live: TenantRules, sample: Sample, event: Event) -> tuple[Runner, Answers]:
-        conf = replace(load(), time_scale=1.0)
+        conf = replace(load(), time_scale=1.0, breakers=False)  # how calls end here says nothing about a connection
         answers = Answers(live.connections, conf, self.options.answers, sample.recorded)
         timers = TrialTimers(clock=event.created_at, root=event.pk, ends_at=time.monotonic() + SECONDS)
         return Runner(script=answers, conf=conf, timers=timers), answers

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from automation.catalog import registry
 from automation.core.conditions import compile_condition, explain
 from automation.core.moments import Moment
+from automation.engine.histories import history_of_run
 from automation.engine.match import judge, listens
 from automation.engine.reports import ConditionReport, FieldChange
 from automation.engine.ruleset import Compiled, TenantRules
@@ -55,7 +56,7 @@ def report_of(tried: Tried, *, changes: Mapping[str, tuple[Any, Any]], seconds: 
         follows=_follows(tried),
         remarks=_remarks(tried, found),
         seconds=round(seconds, 3),
-        history=None,
+        history=history_of_run(run.pk) if run is not None else None,
     )
 
 

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from automation.catalog.action import Outcome
 from automation.conf import Conf
+from automation.core.breaker import CLOSED
 from automation.engine.effects import ConnectionValues, EffectCall, guarded
 from automation.engine.operate import Refused
 from automation.engine.simulate import HeapTimers
@@ -72,6 +73,7 @@ def unreachable(connections: Mapping[str, Connection]) -> dict[str, Connection]:
     for name, connection in connections.items():
         known = copy.copy(connection)
         known.breaker, known.concurrency = "closed", None  # a test waits for nobody
+        known.breaker, known.concurrency = CLOSED, None
         known.endpoint = UNREACHABLE.format(f"connection-{connection.pk}")
         if connection.secret():
             known.set_secret(MASK)
