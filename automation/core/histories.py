@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from automation.core.keys import idempotency_key
+
 FORMAT = 1
 
 
@@ -63,6 +65,17 @@ class History:
         """The record as keys name it; the event itself where it has none."""
         event = self.event
         return f"{event['model']}:{event['record']}" if event["record"] is not None else f"event:{event['id']}"
+
+    def key(self, step: RecordedStep) -> str:
+        """The key under which the step's effect goes out."""
+        return idempotency_key(
+            tenant_id=self.tenant_id,
+            record_key=self.record_key,
+            rule_id=self.rule_id,
+            event_id=self.event["id"],
+            path=step.path,
+            epoch=self.epoch + step.epoch,
+        )
 
 
 def read_history(data: Any) -> History:

@@ -9,7 +9,6 @@ from automation.core.calendars import Span, add
 from automation.core.conditions import TRUE, Verdict, compile_condition
 from automation.core.decisions import OTHERWISE, Choose, Decision, Finish, Settled, Skip, Sleep
 from automation.core.histories import History, RecordedStep
-from automation.core.keys import idempotency_key
 from automation.core.moments import Moment
 from automation.core.planner import decide_at, fails_run, following
 from automation.core.spec import Condition, Node, RuleSpec
@@ -92,8 +91,8 @@ def _step(spec: RuleSpec, history: History, node: Node, step: RecordedStep, *, s
     facts, moment, known = _as_judged(history, step, slept=slept)
     decision = decide_at(spec, node.index, _judge(facts, moment))
     yield from _decision(decision, history, node, step, known=known)
-    if step.key and step.key != _key(history, step):
-        yield Moved(node.path, f"key {step.key[:12]}…", f"key {_key(history, step)[:12]}…")
+    if step.key and step.key != history.key(step):
+        yield Moved(node.path, f"key {step.key[:12]}…", f"key {history.key(step)[:12]}…")
 
 
 def _decision(decision: Decision, history: History, node: Node, step: RecordedStep, *, known: bool) -> Iterator[Moved]:
@@ -136,17 +135,6 @@ def _judge(facts: dict[str, Any], moment: Moment) -> Any:
 def _settled(step: RecordedStep) -> Settled:
     taken = (step.taken or OTHERWISE) if step.kind == "branch" else None
     return Settled(step.path, step.state, taken)  # type: ignore[arg-type]  # one of its words
-
-
-def _key(history: History, step: RecordedStep) -> str:
-    return idempotency_key(
-        tenant_id=history.tenant_id,
-        record_key=history.record_key,
-        rule_id=history.rule_id,
-        event_id=history.event["id"],
-        path=step.path,
-        epoch=history.epoch + step.epoch,
-    )
 
 
 def _shown(kind: str, action: str) -> str:

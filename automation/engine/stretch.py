@@ -221,9 +221,8 @@ def _pass(done: Stretch, step: StepInHand, decision: Skip | Stop | Choose) -> in
         _write(done.wave, done.run, step, "succeeded", output={"ends": decision.ends})
         done.stops_later = decision.ends == "later_rules"
         return following(done.run.spec, node.index, Settled(node.path, "succeeded"))
-    step.input, output = judged_on(done.run, node), {"taken": decision.arm_id}
-    if decision.unknown:
-        output |= {"unknown": [arm_id for arm_id, _verdict in decision.unknown]}
+    step.input, unknown = judged_on(done.run, node), [arm_id for arm_id, _verdict in decision.unknown]
+    output = {"taken": decision.arm_id} | ({"unknown": unknown} if unknown else {})
     _write(done.wave, done.run, step, "succeeded", output=output)
     return decision.next_index
 

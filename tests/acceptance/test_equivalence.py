@@ -98,7 +98,7 @@ def _run(run: Run) -> Json:
 
 def _step(step: StepExecution) -> Json:
     tries = Attempt.objects.filter(step=step).order_by("number").values_list("number", "outcome", "answer")
-    given = {} if step.kind == "delay" else step.input or {}
+    given = {} if step.kind == "delay" else {name: value for name, value in (step.input or {}).items() if name != "now"}
     return [
         [step.path, step.kind, step.action, step.state, step.reason, step.attempts, step.effect_state],
         given,

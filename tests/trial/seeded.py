@@ -47,25 +47,33 @@ SCENES: dict[tuple[str, str], Scene] = {
     ),
     ("fabrikam", "A won lead becomes a task"): Scene("Jack Lam", {"status": "won"}, {"status": "new"}),
 }
+MORE_SCENES: dict[tuple[str, str], Scene] = {
+    ("acme", "Page the lead when a ticket becomes urgent"): Scene("Card refused twice", {"priority": "urgent"}),
+    ("acme", "Close after 7 quiet days"): Scene("Invoice for the spring order", {"status": "solved"}),
+    ("fabrikam", "Welcome leads from Facebook"): Scene("Liam Price"),
+}
 RULES = [(slug, rule["name"]) for slug in SLUGS for rule in rules_of(slug)]
 
 
 def prepare(slug: str, name: str) -> None:
-    """Put the scene's record into its state, for good."""
+    """Put the scenes' records into their states, for good."""
     with acting_for(Tenant.objects.get(slug=slug).pk):
-        record, scene = _record(slug, name), SCENES[slug, name]
-        if scene.now:
-            for field_, value in scene.now.items():
-                setattr(record, field_, value)
-            record.save()
+        for scenes in (SCENES, MORE_SCENES):
+            scene = scenes.get((slug, name))
+            if scene is not None and scene.now:
+                record = _record(slug, scene)
+                for field_, value in scene.now.items():
+                    setattr(record, field_, value)
+                record.save()
 
 
-def try_rule(slug: str, name: str, **options: Any) -> TrialReport:
-    """The trial of a seeded rule on its scene, on a connection of its own."""
+def try_rule(slug: str, name: str, *, other: bool = False, **options: Any) -> TrialReport:
+    """The trial of a seeded rule on its scene, or on its other one, on a connection of its own."""
     with acting_for(Tenant.objects.get(slug=slug).pk):
         rule = Rule.objects.get(name=name)
         model = "crm.lead" if slug == "fabrikam" else "helpdesk.ticket"
-        record, scene = _record(slug, name), SCENES[slug, name]
+        scene = (MORE_SCENES if other else SCENES)[slug, name]
+        record = _record(slug, scene)
 
         def sample(spec: Any) -> Sample:
             return of_record(model, record.pk, spec, rule_id=rule.pk, was=scene.was)
@@ -73,6 +81,6 @@ def try_rule(slug: str, name: str, **options: Any) -> TrialReport:
         return trial(definition_of(rule.pk), sample, rule_id=rule.pk, options=Options(**options))
 
 
-def _record(slug: str, name: str) -> Any:
-    wanted = SCENES[slug, name].record
+def _record(slug: str, scene: Scene) -> Any:
+    wanted = scene.record
     return Lead.objects.get(name=wanted) if slug == "fabrikam" else Ticket.objects.get(subject=wanted)

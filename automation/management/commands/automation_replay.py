@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine.histories import history_of_run
 from automation.engine.replaying import Moved, NoHistory, replay_history, replay_run, runs_lately
-from automation.management.arguments import add_json, add_tenant, tenant_of, write_json
-from automation.management.naming import readable_json
+from automation.management.arguments import add_json, add_tenant, write_json
+from automation.management.naming import readable_json, tenant_named
 from automation.models import Run
 from tenants.context import acting_for
 
@@ -39,7 +40,7 @@ class Command(BaseCommand):
         if bool(options["paths"]) == bool(options["tenant"]):
             raise CommandError("Name files, or the --tenant whose runs are meant.")
         if options["tenant"]:
-            with acting_for(tenant_of(options["tenant"]).pk):
+            with acting_for(tenant_named(options["tenant"]).pk):
                 self._stored(options)
         else:
             self._planned(dict(_of_files(options["paths"])), options)
@@ -65,17 +66,12 @@ class Command(BaseCommand):
                 moved[name] = found
             if number % PROGRESS == 0:
                 self.stderr.write(f"{number} of {len(runs)} runs")
+        every = [(name, one) for name, many in moved.items() for one in many]
         if options["json"]:
-            found_all = [
-                {"run": name, "where": one.where, "recorded": one.recorded, "planned": one.planned}
-                for name, many in moved.items()
-                for one in many
-            ]
-            write_json(self.stdout, {"runs": len(runs), "moved": found_all})
+            write_json(self.stdout, {"runs": len(runs), "moved": [{"run": name, **asdict(one)} for name, one in every]})
         else:
-            for name, many in moved.items():
-                for one in many:
-                    self.stdout.write(f"{name}: {one.where}: was {one.recorded}, is now {one.planned}")
+            for name, one in every:
+                self.stdout.write(f"{name}: {one.where}: was {one.recorded}, is now {one.planned}")
         if moved:
             raise CommandError(f"{len(moved)} of {len(runs)} runs would go another way.")
         if not options["json"]:
