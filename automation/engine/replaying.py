@@ -40,7 +40,11 @@ def replay_history(data: Any) -> list[Moved]:
 
 def runs_lately(most: int) -> list[int]:
     """The ids of the tenant's newest runs, oldest first; those whose details are gone left out."""
-    newest = Run.objects.exclude(event__facts={}).order_by("-id").values_list("id", flat=True)[:most]
+    newest = (
+        Run.objects.filter(details_removed_at=None, event__details_removed_at=None)
+        .order_by("-id")
+        .values_list("id", flat=True)[:most]
+    )
     return sorted(newest)
 
 

@@ -136,7 +136,7 @@ def _own(given: Any) -> dict[str, Any]:
 
 
 def _of_event(event: Event, *, origin: str) -> Sample:
-    if not event.facts:
+    if event.details_removed_at is not None or not event.facts:
         raise Refused(_("What this event said isn't kept any more."))
     return Sample(
         origin=origin,
