@@ -26,6 +26,7 @@ from automation.core.automatic_mail import base as plain_address
 from automation.core.calendars import Span
 from automation.core.calendars import add as add_span
 from automation.core.facts import same
+from automation.core.footprints import Writing
 from automation.core.spec import Retry
 from automation.engine.history import history_of, pending_for
 from automation.engine.imports import ImportRule, rules_on_import
@@ -63,6 +64,7 @@ __all__ = [
     "TriggerSpec",
     "Unfit",
     "Watched",
+    "Writing",
     "add_span",
     "automatable",
     "by_api",

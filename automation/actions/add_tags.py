@@ -17,6 +17,7 @@ from automation.extend import (
     Outcome,
     PreviewContext,
     TagList,
+    Writing,
     register,
 )
 
@@ -61,6 +62,10 @@ class AddTags(Action):
     def writes(self, params: Params) -> frozenset[str]:
         """The tags."""
         return frozenset({FIELD})
+
+    def writings(self, params: Params) -> tuple[Writing, ...]:
+        """Which tags are there afterwards, or aren't; templates aren't known."""
+        return (Writing(FIELD, holds=frozenset(_plain(tag for tag in params.tags if "{" not in tag))),)
 
     def sentence(self, params: Params) -> str:
         """Reads like “add the tags vip, late”."""

@@ -16,6 +16,7 @@ from automation.extend import (
     MemberRef,
     Outcome,
     PreviewContext,
+    Writing,
     register,
 )
 
@@ -77,6 +78,11 @@ class Assign(Action):
     def writes(self, params: Params) -> frozenset[str]:
         """The assignee or the group."""
         return frozenset({"group" if params.to == "group" else "assignee"})
+
+    def writings(self, params: Params) -> tuple[Writing, ...]:
+        """A named person is known; a group's number and whose turn it is aren't."""
+        known = (params.person,) if params.to == "person" else None
+        return tuple(Writing(name, known) for name in self.writes(params))
 
     def sentence(self, params: Params) -> str:
         """Reads like “assign it by turns to the group Sales”."""

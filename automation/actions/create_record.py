@@ -17,6 +17,7 @@ from automation.extend import (
     Outcome,
     Template,
     Unfit,
+    Writing,
     fit,
     is_settable,
     model,
@@ -69,6 +70,12 @@ class CreateRecord(Action):
         if params.link is not None and not _links(entry, params.link, context.model):
             problems.append(("/link", _("“%(field)s” doesn't point to this kind of record.") % {"field": params.link}))
         return problems
+
+    def creates(self, params: Params) -> tuple[str, tuple[Writing, ...]]:
+        """The new record with its plain values."""
+        values = ((path, value) for path, value in params.values.items())
+        plain = [Writing(path, None if isinstance(value, str) and "{" in value else (value,)) for path, value in values]
+        return params.model, (*plain, *([Writing(params.link)] if params.link is not None else []))
 
     def sentence(self, params: Params) -> str:
         """Reads like “create a task”."""

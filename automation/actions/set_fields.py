@@ -20,6 +20,7 @@ from automation.extend import (
     Span,
     Template,
     Unfit,
+    Writing,
     add_span,
     fit,
     model,
@@ -103,9 +104,20 @@ class SetFields(Action):
         """The named fields."""
         return frozenset(change.field for change in params.fields)
 
+    def writings(self, params: Params) -> tuple[Writing, ...]:
+        """Plain values and emptied fields are known; templates, copies and times aren't."""
+        return tuple(Writing(change.field, _plain_value(change)) for change in params.fields)
+
     def sentence(self, params: Params) -> str:
         """Reads like “set status to open, due on to P3D from now”."""
         return _("set %(changes)s") % {"changes": ", ".join(map(_words, params.fields))}
+
+
+def _plain_value(change: Change) -> tuple[Any, ...] | None:
+    if change.how == "empty":
+        return (None,)
+    is_template = isinstance(change.value, str) and "{" in change.value
+    return (change.value,) if change.how == "value" and not is_template else None
 
 
 def _holds(entry: Automatable, change: Change, context: LocalContext) -> bool:

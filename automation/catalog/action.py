@@ -21,6 +21,7 @@ from automation.catalog.params import (
     TagList,
     Template,
 )
+from automation.core.footprints import Writing
 from automation.core.spec import Retry
 from automation.core.values import clean
 
@@ -41,6 +42,7 @@ __all__ = [
     "PreviewContext",
     "TagList",
     "Template",
+    "Writing",
 ]
 
 
@@ -157,6 +159,14 @@ class Action:
     def writes(self, params: Any) -> frozenset[str]:
         """The fields of the record that it may change; what loops are found from."""
         return frozenset()
+
+    def writings(self, params: Any) -> tuple[Writing, ...]:
+        """What the fields become, where that is known before it runs: plain values as in the parameters."""
+        return tuple(Writing(name) for name in sorted(self.writes(params)))
+
+    def creates(self, params: Any) -> tuple[str, tuple[Writing, ...]] | None:
+        """The model of which it makes a new record, with the fields that it gives it; None where it makes none."""
+        return None
 
     def sentence(self, params: Any) -> str:
         """What it does in the words of a person, for the sentence of a rule; a whole gettext message."""

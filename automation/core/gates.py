@@ -48,7 +48,11 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What a trigger can tell events apart by; `name` of a manual event is the id of the rule that was started."""
+    """What a trigger can tell events apart by.
+
+    `name` of a manual event is the id of the rule that was started; `outcomes` are the words that a choosy trigger of
+    another kind than a record's change looks for.
+    """
 
     kind: str
     model: str
@@ -56,6 +60,7 @@ class Heard:
     change: str
     source: str
     changed: Collection[str]
+    outcomes: Collection[str] = ()
 
 
 def trigger_gate(trigger: TriggerSpec, rule_id: int, heard: Heard) -> Gate | None:
@@ -68,7 +73,9 @@ def trigger_gate(trigger: TriggerSpec, rule_id: int, heard: Heard) -> Gate | Non
         return Gate.MODEL
     if trigger.name != heard.name:
         return Gate.NAME
-    return _change_gate(trigger, heard) if heard.kind == "record_changed" else None
+    if heard.kind == "record_changed":
+        return _change_gate(trigger, heard)
+    return Gate.CHANGE if trigger.on and trigger.on.isdisjoint(heard.outcomes) else None
 
 
 def reason_of(gate: Gate) -> str:

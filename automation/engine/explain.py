@@ -224,4 +224,5 @@ def _state_gate(state: RuleState) -> Gate | None:
 
 def _heard(event: Event) -> Heard:
     changed = list(event.facts.get("after") or ())
-    return Heard(event.kind, event.model, event.name, event.change, event.source, changed)
+    outcomes = list(event.facts.get("outcomes") or ())
+    return Heard(event.kind, event.model, event.name, event.change, event.source, changed, outcomes)

@@ -171,7 +171,7 @@ def _not_heard(gate: Gate, event: Event, trigger: TriggerSpec | None) -> str:
         "record": _model(event.model),
         "name": event.name,
         "wanted": listens.name,
-        "change": event.change,
+        "change": event.change or _joined(event.facts.get("outcomes") or ()),
         "changes": _joined(sorted(listens.on)),
         "source": event.source,
         "sources": _joined(sorted(listens.sources)),
@@ -183,7 +183,7 @@ def _not_heard(gate: Gate, event: Event, trigger: TriggerSpec | None) -> str:
         Gate.MODEL: _("The rule listens to a %(model)s, and this is a %(record)s."),
         Gate.NAME: _("The rule listens to the event “%(wanted)s”, and this one is called “%(name)s”."),
         Gate.OTHER_RULE: _("Somebody started another rule by hand."),
-        Gate.CHANGE: _("The record was %(change)s; the rule listens to records that are: %(changes)s."),
+        Gate.CHANGE: _("What happened is “%(change)s”; the rule listens to: %(changes)s."),
         Gate.SOURCE: _("The change came by “%(source)s”; the rule listens to changes by: %(sources)s."),
         Gate.FIELDS: _("What changed was: %(changed)s. The rule listens to changes of: %(fields)s."),
     }[gate] % names

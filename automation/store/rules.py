@@ -1,6 +1,7 @@
 """Writes the switch, the live version, the order and the deletion of rules, each guarded by what was read."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from django.db import connection
@@ -84,3 +85,19 @@ def _changed(sql: str, params: Sequence[Any]) -> bool:
     with connection.cursor() as cursor:
         cursor.execute(sql, params)
         return int(cursor.rowcount) == 1
+
+
+def run_times(tenant_id: int, rule_ids: Sequence[int], *, limit: int) -> dict[int, list[datetime]]:
+    """When each rule last ran, suppressed runs and replays apart, newest first: at most `limit` times a rule."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT u.id, r.created_at FROM unnest(%s::bigint[]) AS u (id) CROSS JOIN LATERAL ("
+            " SELECT x.id, x.created_at FROM automation_run x WHERE x.tenant_id = %s AND x.rule_id = u.id"
+            " AND x.state <> 'suppressed' AND x.forked_from_run_id IS NULL AND x.origin = 'event'"
+            " ORDER BY x.id DESC LIMIT %s) r ORDER BY u.id, r.id DESC",
+            [list(rule_ids), tenant_id, limit],
+        )
+        found: dict[int, list[datetime]] = {}
+        for rule_id, created_at in cursor.fetchall():
+            found.setdefault(rule_id, []).append(created_at)
+        return found

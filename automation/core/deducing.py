@@ -1,0 +1,122 @@
+"""Whether a condition can hold, or fail, in an event that may come: a search over the ways its fields may stand."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from automation.core.conditions import leaves as leaves_of
+from automation.core.moments import Moment
+from automation.core.spec import Condition, Leaf
+from automation.core.standing import Known, Result, Scene, Way, ways
+
+EFFORT = 3000  # judgements of a search; a condition that needs more isn't decided
+OPEN: Final = "open"
+Seen = bool | None | Literal["open"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A condition in a scene, with what is known of the fields it reads."""
+
+    condition: Condition | None
+    scene: Scene
+    fields: Mapping[str, Known]
+    moment: Moment
+
+
+def possible(question: Question, *, wanted: bool = True, common: bool = False) -> bool:
+    """Whether the condition may come out as `wanted`; true as well where that can't be decided.
+
+    With `common`, only where no open field has exactly one of the values that the condition names.
+    """
+    if question.condition is None and not wanted:
+        return False
+    return _Search(question, wanted, common).found()
+
+
+@dataclass(slots=True)
+class _Field:
+    """A field, or a leaf that nothing is known of, with the ways it may stand."""
+
+    name: str
+    leaves: Sequence[int]
+    ways: Sequence[Way]
+
+
+@dataclass(slots=True)
+class _Search:
+    question: Question
+    wanted: bool
+    common: bool
+    spent: int = 0
+    _fields: list[_Field] = field(default_factory=list)
+    _seen: dict[int, Seen] = field(default_factory=dict)
+    _carried: dict[str, bool] = field(default_factory=dict)
+
+    def found(self) -> bool:
+        self._fields = sorted(self._standing(), key=lambda one: len(one.ways))
+        return self._try(0)
+
+    def _standing(self) -> list[_Field]:
+        by_field: dict[str, list[Leaf]] = {}
+        for leaf in leaves_of(self.question.condition):
+            by_field.setdefault(leaf.field, []).append(leaf)
+        found: list[_Field] = []
+        for name, leaves in by_field.items():
+            known = self.question.fields.get(name, Known(type="any", watched=False))
+            some = ways(name, leaves, known, self.question.scene, self.question.moment)
+            if some is None:
+                found += [_Field("", [id(leaf)], _EITHER) for leaf in leaves]
+            else:
+                kept = [way for way in some if not (self.common and way.rare)]
+                found.append(_Field(name, [id(leaf) for leaf in leaves], kept))
+        return found
+
+    def _try(self, place: int) -> bool:
+        self.spent += 1
+        if self.spent > EFFORT:
+            return True
+        verdict = _seen(self.question.condition, self._seen)
+        if verdict is not OPEN and (verdict is not self.wanted or place == len(self._fields)):
+            return verdict is self.wanted and self._changes()
+        if place == len(self._fields):
+            return False
+        one = self._fields[place]
+        for way in one.ways:
+            self._seen |= zip(one.leaves, way.results, strict=True)
+            self._carried[one.name] = way.carried
+            if self._try(place + 1):
+                return True
+        for leaf in one.leaves:
+            self._seen.pop(leaf, None)
+        self._carried.pop(one.name, None)
+        return False
+
+    def _changes(self) -> bool:
+        """Whether one field of each set can have changed: one that the condition doesn't read can if any may."""
+        may = self.question.scene.may_change
+        return all(
+            any(self._carried.get(name, True) for name in names if may is None or name in may)
+            for names in self.question.scene.must_change
+        )
+
+
+_EITHER = (Way((True,), carried=False, rare=False), Way((False,), carried=False, rare=False))
+
+
+def _seen(condition: Condition | None, results: Mapping[int, Seen]) -> Seen:
+    """A condition of which some leaves aren't judged yet."""
+    if condition is None:
+        return True
+    if isinstance(condition, Leaf):
+        return results.get(id(condition), OPEN)
+    decides, answer = condition.mode != "all", condition.mode == "any"
+    values = [_seen(item, results) for item in condition.items]
+    if decides in values:
+        return answer
+    if OPEN in values:
+        return OPEN
+    return None if None in values or not values else not answer
+
+
+__all__ = ["EFFORT", "Question", "Result", "possible"]

@@ -1,0 +1,122 @@
+"""What a rule listens to and what it writes, as far as it can be told before it runs."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from automation.core.facts import EVENT_PREFIX
+from automation.core.moments import TIME_OPERATORS
+from automation.core.operators import OPERATORS
+from automation.core.spec import Condition, Leaf, RuleSpec
+from automation.core.standing import Scene
+
+Values = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """A field that an action may write: the values that it may get (raw; None where they aren't known).
+
+    Of a set of tags, what is added (`holds`) and what is taken away (`lacks`).
+    """
+
+    field: str
+    values: Values | None = None
+    holds: frozenset[Any] = frozenset()
+    lacks: frozenset[Any] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """What one step writes: into the rule's own record (`created` False), or as a new record of a model.
+
+    `slept` says that a delay comes before it, so that the record may be another by then.
+    """
+
+    node: str
+    model: str
+    writings: tuple[Writing, ...]
+    created: bool = False
+    slept: bool = False
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The names of the fields."""
+        return frozenset(one.field for one in self.writings)
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """One rule among the others: `writes` in the order of its steps."""
+
+    rule_id: int
+    name: str
+    position: int
+    spec: RuleSpec
+    writes: tuple[Write, ...]
+
+    def written(self, model: str) -> frozenset[str]:
+        """All fields of its own record that it may write, where that is of this model."""
+        return frozenset(name for one in self.writes if one.model == model and not one.created for name in one.fields)
+
+
+def scene_of(footprint: Footprint, write: Write) -> Scene:
+    """The events that a write can make. Changes that one run makes together are one event, so others may be in it."""
+    if write.created:
+        known = tuple((one.field, one.values) for one in write.writings if one.values is not None)
+        return Scene(change="created", after=known)
+    others = [one for one in footprint.writes if one is not write and not one.created and one.model == write.model]
+    alone = [one for one in write.writings if not any(one.field in other.fields for other in others)]
+    return Scene(
+        change="updated",
+        may_change=footprint.written(write.model),
+        after=tuple((one.field, one.values) for one in alone if one.values is not None),
+        holds=tuple((one.field, one.holds) for one in alone if one.holds),
+        lacks=tuple((one.field, one.lacks) for one in alone if one.lacks),
+        must_change=(write.fields,),
+    )
+
+
+def lasting(footprint: Footprint, write: Write, moved: frozenset[str]) -> Iterator[Leaf]:
+    """What the rule's condition asks of the record and still holds when it writes: of fields that no rule moves."""
+    if write.created or write.slept or footprint.spec.trigger.model != write.model:
+        return
+    for leaf in required(footprint.spec.condition):
+        name = leaf.field.rpartition(".")[2]
+        timeless = leaf.op in OPERATORS and OPERATORS[leaf.op].reads == "value" and leaf.op not in TIME_OPERATORS
+        if timeless and leaf.value_of is None and name not in moved and not leaf.field.startswith(EVENT_PREFIX):
+            yield leaf
+
+
+def required(condition: Condition | None) -> Iterator[Leaf]:
+    """The leaves without which the condition can't be true."""
+    if isinstance(condition, Leaf):
+        yield condition
+    elif condition is not None and condition.mode == "all":
+        for item in condition.items:
+            yield from required(item)
+
+
+def reached(spec: RuleSpec) -> list[tuple[int, bool]]:
+    """(index, whether a delay comes before it) of the nodes that a run can come to, steps that are off apart."""
+    found: dict[int, bool] = {}
+    ways: list[tuple[int | None, bool]] = [(spec.first, False)]
+    while ways:
+        index, slept = ways.pop()
+        if index is None or (index in found and found[index] >= slept):
+            continue
+        found[index] = slept or found.get(index, False)
+        node = spec.nodes[index]
+        if node.kind == "stop" and not node.off:
+            continue
+        later = slept or (node.kind == "delay" and not node.off)
+        ways.append((node.next, later))
+        if node.kind == "branch" and not node.off:
+            ways += [(arm.first, later) for arm in node.arms]
+            ways.append((node.otherwise, later))
+    return [(index, found[index]) for index in sorted(found) if not spec.nodes[index].off]
+
+
+def moved_by(footprints: Sequence[Footprint]) -> frozenset[str]:
+    """The names of all fields that any of the rules writes, whichever record they are of."""
+    return frozenset(name for one in footprints for write in one.writes for name in write.fields)

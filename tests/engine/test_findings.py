@@ -1,0 +1,206 @@
+"""Loops, contradictions and the rest are shown before they happen, with the rules and steps that make them."""
+
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from automation.engine import rules, silence
+from automation.engine.finding import Finding
+from automation.engine.findings import findings, findings_of, loops_of
+from automation.models import Connection, Rule
+from tests.engine.world import World, leaf, make_world, set_field, step, when
+
+
+def of_kind(world: World, kind: str) -> list[Finding]:
+    with world.acting():
+        return [one for one in findings() if one.kind == kind]
+
+
+def named(finding: Finding) -> list[tuple[str, str]]:
+    return [(place.rule_name, place.node) for place in finding.places]
+
+
+@pytest.mark.case("L02")
+def test_two_rules_that_flip_a_status_are_named_with_their_steps(world: World) -> None:
+    world.rule("There", set_field("s", "status", "pending"), condition=leaf("status", "changed_to", "open"))
+    world.rule("Back", set_field("t", "status", "open"), condition=leaf("status", "changed_to", "pending"))
+    [loop] = of_kind(world, "loop")
+    assert named(loop) == [("There", "s"), ("Back", "t")]
+    assert loop.certain
+    assert loop.sentence == (
+        "These rules start each other in a circle: “There” (sets status) → “Back” (sets status) → “There”. "
+        "The loop guard ends it."
+    )
+
+
+@pytest.mark.case("L01")
+def test_a_rule_that_starts_itself_again_is_named(world: World) -> None:
+    world.rule("Rewrite", set_field("s", "priority", "high"))
+    [loop] = of_kind(world, "loop")
+    assert loop.sentence == "“Rewrite” sets priority, which starts it again. The loop guard ends it."
+
+
+@pytest.mark.case("L04")
+def test_a_wanted_chain_is_no_loop(world: World) -> None:
+    world.rule("First", set_field("s", "priority", "high"), condition=leaf("status", "changed_to", "open"))
+    world.rule("Second", step("n", "add_tags", tags=["hot"]), condition=leaf("priority", "changed_to", "high"))
+    world.rule("Third", set_field("s", "status", "pending"), condition=leaf("tags", "changed"))
+    assert of_kind(world, "loop") == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "trigger"),
+    [
+        (leaf("priority", "is_not", "high"), when("updated")),  # what it sets keeps it from running again
+        (leaf("status", "changed_to", "open"), when("updated")),  # it doesn't touch what it looks at
+        (None, when("updated", fields=["subject"])),
+        (None, when("updated", sources=["person", "api"])),
+        (None, when("created")),
+        ({"all": [leaf("priority", "changed"), leaf("subject", "changed")]}, when("updated")),
+    ],
+)
+def test_what_can_not_start_the_rule_again_is_no_loop(world: World, condition: Any, trigger: Any) -> None:
+    world.rule("Once", set_field("s", "priority", "high"), condition=condition, trigger=trigger)
+    assert of_kind(world, "loop") == []
+
+
+def test_what_holds_of_the_record_in_both_rules_decides_too(world: World) -> None:
+    by_mail = leaf("channel", "is", "email")
+    world.rule("Mail", set_field("s", "priority", "high"), condition={"all": [by_mail, leaf("status", "changed")]})
+    phone = {"all": [leaf("channel", "is", "phone"), leaf("priority", "changed")]}
+    world.rule("Phone", set_field("s", "status", "open"), condition=phone)
+    assert of_kind(world, "loop") == []  # a ticket is of one channel, and no rule changes it
+    world.rule("Any", set_field("s", "status", "open"), condition=leaf("priority", "changed"))
+    assert [named(one) for one in of_kind(world, "loop")] == [[("Mail", "s"), ("Any", "s")]]
+
+
+def test_a_value_that_a_template_makes_may_be_any(world: World) -> None:
+    rule = world.rule(
+        "Copy", set_field("s", "subject", "{{ ticket.subject }}!"), condition=leaf("subject", "contains", "x")
+    )
+    with world.acting():
+        [loop] = loops_of(rule.pk)
+    assert not loop.certain
+    assert loop.sentence == "“Copy” sets subject, which can start it again. The loop guard ends it."
+
+
+@pytest.mark.case("L10")
+def test_a_rule_that_makes_records_of_its_own_kind_is_named(world: World) -> None:
+    values = {"title": "Another"}
+    trigger = when("created", model="helpdesk.task")
+    world.rule("Breed", step("c", "create_record", model="helpdesk.task", values=values), trigger=trigger)
+    [loop] = of_kind(world, "loop")
+    assert "makes a record of the kind that it listens to" in loop.sentence
+    world.rule(
+        "Other title",
+        step("c", "create_record", model="helpdesk.task", values=values),
+        trigger=trigger,
+        condition=leaf("title", "is", "First"),
+    )
+    assert ["Other title"] not in [[place.rule_name for place in one.places] for one in of_kind(world, "loop")]
+
+
+def test_steps_that_are_off_or_never_reached_write_nothing(world: World) -> None:
+    off = {**set_field("s", "priority", "high"), "off": True}
+    world.rule("Off", off, {"id": "end", "kind": "stop"}, set_field("t", "priority", "low"))
+    assert of_kind(world, "loop") == []
+
+
+def test_a_longer_circle_is_shown_once(world: World) -> None:
+    pairs = [("subject", "priority", "high"), ("priority", "status", "open"), ("status", "subject", "Again")]
+    for listens, writes, value in pairs:
+        world.rule(f"On {listens}", set_field("s", writes, value), trigger=when("updated", fields=[listens]))
+    [loop] = of_kind(world, "loop")
+    assert [place.rule_name for place in loop.places] == ["On subject", "On priority", "On status"]
+
+
+def test_a_draft_shows_the_loop_before_it_is_published(world: World) -> None:
+    world.rule("There", set_field("s", "status", "pending"), condition=leaf("status", "changed_to", "open"))
+    back = {
+        "schema_version": 1,
+        "trigger": when("updated"),
+        "condition": leaf("status", "changed_to", "pending"),
+        "steps": [set_field("t", "status", "open")],
+    }
+    with world.acting():
+        rule = rules.create("Back", definition=back)
+        assert findings() == []
+        assert findings_of(rule.pk) == []
+        [loop] = loops_of(rule.pk, rule.draft.definition)
+        assert loops_of(rule.pk, {"trigger": None}) == []
+    assert named(loop) == [("There", "s"), ("Back", "t")]
+
+
+def test_two_rules_that_write_one_field_for_one_event_are_named(world: World) -> None:
+    urgent = leaf("subject", "contains", "urgent")
+    world.rule("High", set_field("s", "priority", "high"), condition=urgent, trigger=when("created"))
+    world.rule(
+        "Low", set_field("s", "priority", "low"), condition=leaf("channel", "is", "web"), trigger=when("created")
+    )
+    world.rule("Same", set_field("s", "priority", "low"), condition=urgent, trigger=when("created", "updated"))
+    world.rule("Later", set_field("s", "priority", "low"), trigger=when("updated", fields=["channel"]))
+    pairs = [[place.rule_name for place in one.places] for one in of_kind(world, "two_writers")]
+    assert pairs == [["High", "Low"], ["High", "Same"]]
+
+
+def test_what_never_or_always_holds_is_named_with_its_node(world: World) -> None:
+    never = {"id": "g", "all": [leaf("status", "is", "open"), leaf("status", "in", ["closed", "solved"])]}
+    always = {"id": "h", "any": [leaf("status", "is_not", "open"), leaf("status", "is_not", "closed")]}
+    world.rule("Never", step("n", "add_note", text="x"), condition=never)
+    world.rule("Always", step("n", "add_note", text="x"), condition=always, trigger=when("created"))
+    world.rule("Nearly", step("n", "add_note", text="x"), condition={"id": "k", **leaf("subject", "is_not", "Test")})
+    [one] = of_kind(world, "never")
+    assert (named(one), one.places[0].pointer, one.severity) == ([("Never", "g")], "/condition", "problem")
+    assert [named(one) for one in of_kind(world, "always")] == [[("Always", "h")]]
+    assert [named(one) for one in of_kind(world, "nearly_always")] == [[("Nearly", "k")]]
+
+
+def test_an_arm_that_can_not_be_reached_is_named(world: World) -> None:
+    note = [step("n", "add_note", text="x")]
+    arms = [
+        {"id": "urgent", "if": leaf("priority", "in", ["urgent", "high"]), "steps": []},
+        {"id": "again", "if": leaf("priority", "is", "high"), "steps": note},
+        {"id": "low", "if": leaf("priority", "is", "low"), "steps": []},
+    ]
+    branch = {"id": "split", "kind": "branch", "arms": arms, "otherwise": []}
+    world.rule("Branches", branch, condition=leaf("priority", "is_not", "low"))
+    assert [named(one) for one in of_kind(world, "arm_never")] == [[("Branches", "again")], [("Branches", "low")]]
+    delayed = [{"id": "w", "kind": "delay", "for": "P1D"}, {**branch, "arms": arms[2:]}]
+    world.rule("After a day", *delayed, condition=leaf("priority", "is_not", "low"))
+    assert len(of_kind(world, "arm_never")) == 2  # a day later the priority may be another
+
+
+def test_a_reference_that_is_gone_is_named_with_its_step(world: World) -> None:
+    world.connection("hook")
+    world.rule("Calls", step("c", "call_webhook", connection="hook"))
+    with world.acting():
+        Connection.objects.all().delete()
+    [one] = of_kind(world, "dead_reference")
+    assert named(one) == [("Calls", "c")]
+    assert one.places[0].pointer.startswith("/steps/0")
+
+
+def test_a_rule_that_went_silent_is_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.rule("Often", step("n", "add_note", text="x"), trigger=when(fields=["subject"]))
+    world.rule("Seldom", step("n", "add_note", text="x"), trigger=when(fields=["channel"]))
+    ticket = world.ticket()
+    for number in range(6):
+        world.change(ticket, subject=f"Change {number}")
+    assert of_kind(world, "silent") == []
+    later = timezone.now() + timedelta(days=20)
+    monkeypatch.setattr(silence, "clock", SimpleNamespace(now=lambda: later))
+    [one] = of_kind(world, "silent")
+    assert one.sentence.startswith("“Often” has not run since ")
+    assert " for 20 days" in one.sentence
+
+
+def test_another_tenants_rules_make_no_loops_here(world: World) -> None:
+    world.rule("There", set_field("s", "status", "pending"), condition=leaf("status", "changed_to", "open"))
+    other = make_world()
+    back = other.rule("Back", set_field("t", "status", "open"), condition=leaf("status", "changed_to", "pending"))
+    assert of_kind(world, "loop") == of_kind(other, "loop") == []
+    with world.acting(), pytest.raises(Rule.DoesNotExist):
+        findings_of(back.pk)
