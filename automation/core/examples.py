@@ -18,8 +18,7 @@ from automation.core.spec import Leaf
 SEPARATOR = "\u2042"  # an asterism, which nobody writes: it keeps words apart that stand in one text
 WORDS, ITEMS = 4, 5  # beyond so many parts of texts, or tags, their combinations are too many
 _SUBSTRING = ("contains", "not_contains")
-_ABSOLUTE = ("before", "after")
-_DAY, _INSTANT = timedelta(days=1), timedelta(microseconds=1)
+_ABSOLUTE, _DAY, _INSTANT = ("before", "after"), timedelta(days=1), timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +38,9 @@ def examples(leaves: Sequence[Leaf], type: str, choices: Iterable[str], moment: 
     if len(types) > 1 or any(leaf.value_of is not None or leaf.op not in OPERATORS for leaf in leaves):
         return None
     kind = types.pop() if type == "any" else type
-    make = _MAKERS.get(kind)
     if kind == "choice":
-        found: list[Example] | None = _of_choices(leaves, frozenset(choices))
-    else:
-        found = make(leaves, moment) if make is not None else None
+        return [Example(None), *_of_choices(leaves, frozenset(choices))]
+    found = _MAKERS[kind](leaves, moment) if kind in _MAKERS else None
     return None if found is None else [Example(None), *found]
 
 
@@ -51,17 +48,15 @@ def _named(leaves: Iterable[Leaf], *, but: Sequence[str] = ()) -> list[Any]:
     """What the leaves compare with, each value once, in their order."""
     found: dict[Any, None] = {}
     for leaf in leaves:
-        value = leaf.value
-        if leaf.op in but or value is None:
-            continue
-        found |= dict.fromkeys(value if isinstance(value, frozenset | tuple | list) else [value])
+        if leaf.op not in but and leaf.value is not None:
+            many = isinstance(leaf.value, frozenset | tuple | list)
+            found |= dict.fromkeys(leaf.value if many else [leaf.value])  # type: ignore[call-overload]
     return list(found)
 
 
 def _of_choices(leaves: Sequence[Leaf], choices: frozenset[str]) -> list[Example]:
-    named = sorted({*map(str, _named(leaves)), *choices})
-    others = [] if choices else [f"{SEPARATOR}1", f"{SEPARATOR}2"]
-    return [Example(raw) for raw in ["", *named, *others]]
+    others = () if choices else (f"{SEPARATOR}1", f"{SEPARATOR}2")
+    return [Example(raw) for raw in ("", *sorted({*map(str, _named(leaves)), *choices}), *others)]
 
 
 def _of_text(leaves: Sequence[Leaf], moment: Moment) -> list[Example] | None:
@@ -91,8 +86,8 @@ def _of_truth(leaves: Sequence[Leaf], moment: Moment) -> list[Example]:
 
 def _of_references(leaves: Sequence[Leaf], moment: Moment) -> list[Example]:
     named = [value for value in _named(leaves) if isinstance(value, int)]
-    top = max(named, default=0)
-    return [*(Example(value, rare=True) for value in named), Example(top + 1), Example(top + 2)]
+    others = (max(named, default=0) + count for count in (1, 2))
+    return [*(Example(value, rare=True) for value in named), *map(Example, others)]
 
 
 def _of_sets(leaves: Sequence[Leaf], moment: Moment) -> list[Example] | None:
