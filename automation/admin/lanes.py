@@ -8,6 +8,8 @@ from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html_join
+from django.utils.safestring import mark_safe
 from django.utils.translation import gettext_lazy as _
 
 from automation.admin.asking import PostponeForm, ask
@@ -15,6 +17,7 @@ from automation.admin.base import BY_TENANT, CappedPaginator, ReadOnlyAdmin, act
 from automation.core.states import TIMER_KINDS, TIMER_STATES
 from automation.engine import limits
 from automation.engine.operate import Refused, timers
+from automation.engine.usage import usage
 from automation.models import Lane, Limits, Timer, Worker
 from tenants.audited import AuditedAdmin
 
@@ -98,8 +101,18 @@ class LimitsAdmin(OfTenantAdmin):
     form = LimitsForm
     list_display = ("tenant", "max_depth", "events_kept", "rules", "retention_days", "revision")
     list_filter = (BY_TENANT,)
-    fields = ("tenant", "max_depth", "events_kept", "rules", "retention_days", "revision")
-    readonly_fields = ("tenant",)
+    fields = ("tenant", "use", "max_depth", "events_kept", "rules", "retention_days", "revision")
+    readonly_fields = ("tenant", "use")
+
+    @admin.display(description=_("use"))
+    def use(self, found: Limits) -> str:
+        """Each limit with its use."""
+        words = _("%(name)s: %(used)d of %(limit)d (%(percent)d %%)")
+        rows = (
+            words % {"name": use.name, "used": use.used, "limit": use.limit, "percent": use.percent}
+            for use in usage(found.tenant_id)
+        )
+        return format_html_join(mark_safe("<br>"), "{}", ((row,) for row in rows))
 
     def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool) -> None:
         """Save against the revision that was read."""

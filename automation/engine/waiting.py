@@ -8,7 +8,7 @@ from django.db import connection
 from django.utils import formats
 from django.utils.translation import gettext as _
 
-from automation.models import Pause, Rule, Run
+from automation.models import Connection, Pause, Rule, Run
 from tenants.models import AuditEntry
 
 PLACES = 1000  # a place in the line is counted to here
@@ -56,7 +56,7 @@ def sentence(run: Run, rule: Rule, found: dict[int, TimerRow], zone: ZoneInfo) -
         return ""
     if timer.state == "leased":
         return _working(run, timer)
-    return _held(run, rule) or _in_line(timer, zone)
+    return _held(run, rule) or _outside(run, timer, zone) or _in_line(timer, zone)
 
 
 def _working(run: Run, timer: TimerRow) -> str:
@@ -83,6 +83,23 @@ def _held(run: Run, rule: Rule) -> str:
     if not rule.on and rule.off_mode == "hold":
         return _("Is held: the rule is off.")
     return ""
+
+
+def _outside(run: Run, timer: TimerRow, zone: ZoneInfo) -> str:
+    """What a run says that was held back for an outside system."""
+    if run.reason != "endpoint_down":
+        return ""
+    down = Connection.objects.filter(tenant_id=run.tenant_id).exclude(breaker="closed").order_by("name")
+    names = ", ".join(f"“{one.name}”" for one in down)
+    moment = formats.date_format(timer.due_at.astimezone(zone), "j M Y, H:i:s")
+    if not names:
+        return _("Waits for a connection that has as many calls on their way as it may have: until %s.") % moment
+    if all(one.breaker == "off" for one in down):
+        return _("Waits for an outside system: the connection %s was switched off after a day of failures.") % names
+    return _("Waits for an outside system that does not answer (%(names)s), and looks again at %(moment)s.") % {
+        "names": names,
+        "moment": moment,
+    }
 
 
 def _because(text: str, reason: str) -> str:
