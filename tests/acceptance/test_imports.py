@@ -7,10 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from acceptance.harness.clusters import ROOT, environment
+from acceptance.harness.clusters import ROOT, alive, environment
 from acceptance.harness.scenario import Site, note, webhook
 from acceptance.harness.waiting import measured, until
 from acceptance.harness.world import World
+
+from automation.extend import importing
+from northwind.helpdesk.models import Ticket
 
 pytestmark = pytest.mark.acceptance
 
@@ -88,3 +91,31 @@ def test_an_import_runs_for_what_really_changes_and_keeps_nobody_waiting(
     found = [f"{run['state']} {run['reason']}".strip() for run in importer.runs(f"rule_id = {once}")]
     assert found == ["succeeded", *["suppressed import_skipped"] * 99]
     world.check()
+
+
+def test_a_rule_that_runs_once_for_an_import_does_so_though_its_matcher_died(world: World) -> None:
+    hook = world.server("webhooks")
+    site = world.site()
+    site.connect(hook.url)
+    site.rule([webhook()], fields=["status"], imports="once")
+    tickets = site.tickets(60)
+    world.cluster(2, pool="spare")
+    cluster = world.cluster(1, fail="match.before_commit:kill")
+    (pump,) = cluster.pumps()
+
+    with site.acting(), importing("old-system"):
+        Ticket.objects.filter(pk__in=tickets).update(status="pending")
+    until(lambda: not alive(pump), within=30, about="the worker's death", told=cluster.tail)
+    assert not site.runs()
+    assert not world.db.value("SELECT count(*) FROM automation_servedbatch")
+    site.move_to("spare")
+    cluster.end()
+    until(lambda: site.ended(1), within=60, about="the run's end", told=world.tails)
+    until(lambda: len(site.runs()) == 60, within=60, about="all runs", told=world.tails)
+
+    assert len(hook.entries()) == 1
+    found = [(run["record"], run["state"], run["reason"]) for run in site.runs()]
+    assert found[0] == (tickets[0], "succeeded", "")
+    assert {(state, reason) for _record, state, reason in found[1:]} == {("suppressed", "import_skipped")}
+    assert world.db.value("SELECT count(*) FROM automation_servedbatch") == 1
+    world.check(reaped=1)
