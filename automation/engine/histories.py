@@ -20,7 +20,7 @@ def history_of_run(run_id: int) -> dict[str, Any]:
     found = {
         "history": FORMAT,
         "tenant": {"id": tenant.pk, "name": tenant.name, "zone": tenant.time_zone},
-        "rule": {"id": run.rule_id, "name": run.rule.name, "version": run.rule_version.number},
+        "rule": {"id": run.rule_id, "name": run.rule.name, "version": max(run.rule_version.number, 0)},
         "definition": run.rule_version.definition,
         "event": {
             "id": event.pk,

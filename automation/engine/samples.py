@@ -110,7 +110,7 @@ def of_json(given: Any, spec: RuleSpec, *, rule_id: int | None) -> Sample:
         after = dict(snapshot)
     facts = _facts(change, before=before, after=after, snapshot=snapshot | after, data=given.get("data", {}), cut=cut)
     sample = _sample(trigger, facts, record, origin=_("your own JSON"), rule_id=rule_id)
-    sample = replace(sample, made_up=record is None, source=given.get("source", sample.source))
+    sample = replace(sample, made_up=record is None and trigger.model != "", source=given.get("source", sample.source))
     return replace(sample, name=given.get("name", sample.name))
 
 
@@ -195,6 +195,11 @@ def _facts(change: str, **parts: Any) -> dict[str, Any]:
     return {"change": change, **parts, "cut": sorted(parts["cut"]), "source": "person"}
 
 
+def _outcome(trigger: TriggerSpec, data: Mapping[str, Any]) -> str:
+    """The outcome of an event that isn't a change: what its data name, or the first that the rule listens to."""
+    return next((one for one in data.values() if isinstance(one, str) and one in trigger.on), min(trigger.on))
+
+
 def _sample(
     trigger: TriggerSpec,
     facts: dict[str, Any],
@@ -206,6 +211,8 @@ def _sample(
 ) -> Sample:
     """An event of the kind that the rule listens to, from a source that it accepts."""
     source = "person" if not trigger.sources or "person" in trigger.sources else min(trigger.sources)
+    if trigger.on and not facts["change"]:
+        facts["outcomes"] = [_outcome(trigger, facts["data"])]
     return Sample(
         origin=origin,
         kind=trigger.kind,

@@ -1,12 +1,15 @@
 """A trial says what a rule would do, in full, and leaves nothing behind."""
 
 import pytest
+from acceptance.random_rules import draw
 from django.db import connection
 
+from automation.catalog.action import Outcome
 from automation.core.errors import DefinitionError
 from automation.engine import ruleset, samples
 from automation.engine.operate import Refused
 from automation.engine.operate.pause import pause
+from automation.engine.rules import create, publish, switch_on
 from automation.engine.trial import Options, definition_of, rehearse
 from automation.models import Event, Run
 from tests.engine.world import World, leaf, make_world, set_field, step, when
@@ -220,3 +223,54 @@ def test_a_step_that_fails_says_why(world):
     found = tried(world, what, on_record(ticket, {"priority": "low"}))
     assert (found.result, found.gate) == ("would_fail", "template_error")
     assert found.steps[0].error
+
+
+def test_rules_that_listen_to_ends_of_runs_and_to_limits_are_tried_too(world):
+    world.connection()
+    ticket = world.ticket()
+    ended = {"kind": "run_ended", "params": {"model": "helpdesk.ticket", "on": ["failed"]}}
+    what = definition(step("n", "add_note", text="{{ event.rule }}"), trigger=ended, condition=None)
+    with world.acting():
+        found = rehearse(
+            what,
+            lambda spec: samples.of_record("helpdesk.ticket", ticket.pk, spec, rule_id=None, data={"rule": "Bills"}),
+        )
+    assert (found.result, found.steps[0].input) == ("would_run", {"text": "Bills"})
+    limit = {"kind": "limit_reached", "params": {"limits": ["rules"]}}
+    what = definition(step("t", "call_webhook", connection="hook"), trigger=limit, condition=None)
+    found = tried(world, what, lambda spec: samples.of_json({"data": {"limit": "rules"}}, spec, rule_id=None))
+    assert found.result == "would_run", found.sentence
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_it_says_what_the_engine_then_does(world, seed):
+    """Rules drawn by chance: a trial of the change, then the change itself, for real."""
+    drawn = draw(12)[seed]
+    what = dict(drawn.rules)["Long"]
+    world.connection()
+    world.answer = lambda call: Outcome.done({"status": 200, "answer": ""})
+    with world.acting():
+        rule = create("Drawn", definition=what)
+        publish(rule.pk, revision=0)
+        switch_on(rule.pk)
+    ticket = world.ticket(subject="New", **({"customer": world.customer(plan=drawn.plan)} if drawn.plan else {}))
+    for fields in (change for changes in drawn.rounds for change in changes):
+        before = len(world.runs())
+        event = world.change(ticket, run=False, **fields)
+        found = tried(world, what, lambda spec, event=event: samples.of_event(event.pk), rule_id=rule.pk)
+        world.run()
+        run = next((one for one in world.runs()[before:] if one.event_id == event.pk), None)
+        if run is None:
+            assert found.result == "would_not_run"
+            continue
+        really = {path: (one.state, one.reason, _told(one)) for path, one in world.steps(run).items()}
+        assert run.state == {"would_run": "succeeded", "would_fail": "failed"}[found.result]
+        assert really == {
+            one.path: (one.state, one.reason, one.input if one.kind == "action" else None)
+            for one in found.steps
+            if one.state != "not_reached"
+        }
+
+
+def _told(row):
+    return row.input if row.kind == "action" else None
