@@ -531,6 +531,23 @@ class TestExpiry:
 
         assert world.states(rule) == ["succeeded"]
 
+    def test_rules_that_listen_to_ends_hear_of_it_and_of_a_run_that_a_person_ended(
+        self, world: World, crew: Crew
+    ) -> None:
+        listening = {"kind": "run_ended", "params": {"model": "helpdesk.ticket", "on": ["failed", "finished"]}}
+        world.rule("Hear", note("heard", "{{ event.outcome }} {{ event.reason }}"), trigger=listening)
+        tell(world, WAIT, expires="PT1H")
+        ticket = changed(world, crew)
+        Run.objects.update(deadline_at=clock.now() - timedelta(seconds=1))
+        assert expire_due() == 1
+        crew.work()
+        assert notes(ticket) == ["failed expired"]
+
+        ticket = changed(world, crew)
+        complete(StepExecution.objects.get(state="waiting").pk)
+        crew.work()
+        assert notes(ticket) == ["finished "]
+
     def test_without_a_word_of_the_rule_it_is_400_days(self, world: World, crew: Crew) -> None:
         rule: Rule = tell(world, hook())
         changed(world, crew)
