@@ -19,6 +19,7 @@ from automation.engine.backtest_chore import BacktestChore
 from automation.engine.cycle import AWAY, Cycle
 from automation.engine.lease import Lease
 from automation.engine.ports import LaneTimers
+from automation.engine.restored import pause_if_restored
 from automation.engine.retention.chore import RetentionChore
 from automation.engine.tending import Tending
 from automation.engine.threads import ThreadDoor
@@ -45,6 +46,7 @@ def pump() -> str:
     gc.freeze()
     ends_at = time.monotonic() + conf.pump_budget
     with every_tenant():
+        pause_if_restored()
         while (ended := Pump(conf, queue.pool(), ends_at).run()) == "lost":
             log.warning("new identity", pool=queue.pool())
     if ended == "budget":

@@ -17,6 +17,7 @@ class Gate(StrEnum):
     WAITS = "waits"  # no matcher has seen the event yet
     SET_ASIDE = "set_aside"  # it ended its matchers, and nothing judged it
     FORGOTTEN = "forgotten"  # retention has removed what it would be judged on
+    DROPPED = "dropped"  # it was kept by a pause, at whose end somebody dropped it
     QUIET = "quiet"  # it came by an import that said that no rule runs for it
     NOT_MADE = "not_made"  # the rule was made later
     DELETED = "deleted"
@@ -40,6 +41,7 @@ _REASONS = {
     Gate.WAITS: "",
     Gate.SET_ASIDE: Reason.POISON,
     Gate.FORGOTTEN: "",
+    Gate.DROPPED: Reason.PAUSED,
     Gate.QUIET: Reason.IMPORT_SKIPPED,
     Gate.OFF: Reason.RULE_OFF,
     Gate.RAN: "",

@@ -15,6 +15,7 @@ from automation.engine import explain_words as words
 from automation.engine.answers import Answer, Comparison, Explanation
 from automation.engine.guards_explained import Guards
 from automation.engine.labels import label
+from automation.engine.operate.held import dropped_at
 from automation.engine.rule_history import RuleHistory, RuleState, histories
 from automation.engine.ruleset import Compiled, compiled
 from automation.engine.sayings import comparisons
@@ -97,6 +98,7 @@ class _Explainer:
         self.runs = {(run.event_id, run.rule_id): run for run in own}
         letters = DeadLetter.objects.filter(event_id__in=ids, run=None).exclude(resolution__startswith="retried")
         self.set_aside = set(letters.values_list("event_id", flat=True))
+        self.dropped = dropped_at(event.matched_at for event in events if event.matched_at is not None)
         self.guards = Guards(run for run in self.runs.values() if run.state == "suppressed")
         self.tenant = Tenant.objects.get(pk=current_tenant())
         self.zone = self.tenant.zone
@@ -121,6 +123,9 @@ class _Explainer:
             return self._told(history.rule, event, Gate.WAITS, self._waits(event))
         if event.pk in self.set_aside:
             return self._told(history.rule, event, Gate.SET_ASIDE, words.set_aside())
+        if event.matched_at in self.dropped:
+            said = words.dropped(self.dropped[event.matched_at], zone=self.zone)
+            return self._told(history.rule, event, Gate.DROPPED, said)
         if event.details_removed_at is not None:
             return self._told(history.rule, event, Gate.FORGOTTEN, words.forgotten())
         if event.facts.get("quiet"):

@@ -43,6 +43,12 @@ def set_aside() -> str:
     return _("The event was set aside, because judging it ended its workers: it waits among the dead letters.")
 
 
+def dropped(pause: Pause, *, zone: ZoneInfo) -> str:
+    """For an event that was kept by a pause and dropped at its end."""
+    names = {"who": pause.ended_by or pause.actor, "when": moment(pause.resumed_at or pause.since, zone)}
+    return _("A pause kept the event, and %(who)s dropped it when it ended on %(when)s.") % names
+
+
 def quiet(batch: str) -> str:
     """For an event of an import that no rule runs for."""
     return _("The change came by the import “%(batch)s”, which said that no rule runs for it.") % {"batch": batch}

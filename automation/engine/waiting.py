@@ -5,6 +5,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from django.db import connection
+from django.db.models import Q
 from django.utils import formats
 from django.utils.translation import gettext as _
 
@@ -56,6 +57,8 @@ def sentence(run: Run, rule: Rule, found: dict[int, TimerRow], zone: ZoneInfo) -
         return ""
     if timer.state == "leased":
         return _working(run, timer)
+    if timer.state == "held" and run.state != "paused":
+        return _("Was held by a pause that has ended, and comes in its turn: what was held goes on at a rate.")
     return _held(run, rule) or _outside(run, timer, zone) or _in_line(timer, zone)
 
 
@@ -74,14 +77,18 @@ def _held(run: Run, rule: Rule) -> str:
             .last()
         )
         return _because(_("Is held: this run was paused by itself."), entry.reason if entry else "")
-    pauses = Pause.objects.filter(tenant_id=run.tenant_id, ended_at=None, level__in=["hold", "cancel"])
-    for pause in pauses.filter(scope__in=["tenant", "rule"]).order_by("-scope"):
+    over = Q(tenant_id=run.tenant_id, scope__in=["tenant", "rule"]) | Q(scope="installation")
+    for pause in Pause.objects.filter(over, ended_at=None, level__in=["hold", "cancel"]).order_by("-scope"):
+        if pause.scope == "installation":
+            return _because(_("Is held: the whole installation is paused."), pause.reason)
         if pause.scope == "tenant":
             return _because(_("Is held: the tenant's automations are paused."), pause.reason)
         if pause.subject_id == rule.pk:
             return _because(_("Is held: the rule is paused."), pause.reason)
     if not rule.on and rule.off_mode == "hold":
         return _("Is held: the rule is off.")
+    if run.reason == "paused" and _waits_for_connection(run):
+        return _("Is held: a connection that its step uses is paused.")
     return ""
 
 
@@ -100,6 +107,10 @@ def _outside(run: Run, timer: TimerRow, zone: ZoneInfo) -> str:
         "names": names,
         "moment": moment,
     }
+
+
+def _waits_for_connection(run: Run) -> bool:
+    return Pause.objects.filter(tenant_id=run.tenant_id, scope="connection", ended_at=None).exists()
 
 
 def _because(text: str, reason: str) -> str:

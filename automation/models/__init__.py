@@ -6,6 +6,7 @@ from automation.models.bulk import BulkJob
 from automation.models.connections import Connection, ConnectionCall
 from automation.models.events import Event
 from automation.models.imports import ServedBatch
+from automation.models.installation import Installation
 from automation.models.lanes import Lane, Limits, Sweep, Timer, Worker
 from automation.models.notices import Notice
 from automation.models.pauses import Drip, Pause
@@ -22,6 +23,7 @@ __all__ = [
     "DeadLetter",
     "Drip",
     "Event",
+    "Installation",
     "Lane",
     "Limits",
     "Notice",

@@ -8,6 +8,7 @@ from database_clock import StoppedClock
 from operating import Place, make_event, make_live_run, make_rule
 from operating import place as new_place
 
+from automation.engine.explain import explain_event
 from automation.engine.operate import Refused, pause
 from automation.engine.operate.pause import Choice
 from automation.models import Drip, Event, Lane, Pause, Rule, Run, Timer
@@ -150,6 +151,7 @@ def test_only_the_recent_goes_on_and_what_was_dropped_is_written_down(acme: Plac
     assert (ended.dropped_events, ended.dropped_runs) == (1, 1)
     assert Event.objects.get(pk=gone.pk).matched_at == ended.resumed_at
     assert Event.objects.get(pk=kept.pk).matched_at is None
+    assert [one.gate.value for one in explain_event(gone.pk)] == ["dropped"]
     entry = AuditEntry.objects.get(verb="resume")
     assert entry.after["dropped_events"] == entry.after["dropped_runs"] == 1
 

@@ -1,5 +1,6 @@
 """Says how a pause stands, what it holds, and what is still to come after it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -148,6 +149,13 @@ def dripping(scope: str = "tenant", subject_id: int | None = None) -> Dripping |
 def held_by_rule() -> list[HeldOfRule]:
     """The current tenant's steps that are due or held, by rule, the most first."""
     return [HeldOfRule(*row) for row in held.by_rule(current_tenant())]
+
+
+def dropped_at(moments: Iterable[datetime]) -> dict[datetime, Pause]:
+    """The pauses over the current tenant whose end dropped events, by the moment that those have as `matched_at`."""
+    over = Q(scope="tenant", tenant_id=current_tenant()) | Q(scope="installation")
+    found = Pause.objects.filter(over, dropped_events__gt=0, resumed_at__in=set(moments))
+    return {one.resumed_at: one for one in found if one.resumed_at is not None}
 
 
 def kept_by_kind() -> list[KeptEvents]:

@@ -185,7 +185,8 @@ def _change_pace(choice: Choice) -> None:
     before = choice.dropped_before(moment)
     if before is not None:  # what came since isn't the pause's any more
         before = min(before, still.drip.since)
-    dropped = _drop(tenant_id, pause.pk, before=before, moment=moment, due=False) if before else Dropped()
+    at = pause.resumed_at or moment
+    dropped = _drop(tenant_id, pause.pk, before=before, moment=at, due=False) if before else Dropped()
     with transaction.atomic():
         if choice.rate is None or choice.keep == "drop":
             drips.let_go(still.drip.pk)
