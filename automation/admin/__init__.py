@@ -2,6 +2,7 @@
 
 from automation.admin import (
     addresses,
+    backtests,
     connections,
     dead_letters,
     events,
@@ -17,6 +18,7 @@ from automation.admin import (
 
 __all__ = [
     "addresses",
+    "backtests",
     "connections",
     "dead_letters",
     "events",

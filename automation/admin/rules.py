@@ -13,9 +13,10 @@ from django.utils.translation import gettext_lazy as _
 from automation.admin.base import BY_TENANT, ReadOnlyAdmin, act, by_number, pretty, rows_link
 from automation.admin.explain import why_view
 from automation.admin.rule_pages import RulePages
+from automation.admin.trial import try_view
 from automation.engine import rules
 from automation.engine.operate import pause
-from automation.models import Rule, RuleVersion, Run
+from automation.models import Backtest, Rule, RuleVersion, Run
 from tenants.context import acting_for
 
 BY_STAFF = "by staff"
@@ -33,13 +34,21 @@ class RuleAdmin(RulePages):
     actions = ("switch_on", "switch_off", "hold", "go_on", "cancel_older", "undelete")
 
     def get_urls(self) -> list[URLPattern]:
-        """The page that explains, before the admin's own."""
-        why = self.admin_site.admin_view(self.why)
-        return [path("<path:object_id>/explain/", why, name="automation_rule_explain"), *super().get_urls()]
+        """The pages that explain and try out, before the admin's own."""
+        why, try_out = self.admin_site.admin_view(self.why), self.admin_site.admin_view(self.try_out)
+        return [
+            path("<path:object_id>/explain/", why, name="automation_rule_explain"),
+            path("<path:object_id>/try/", try_out, name="automation_rule_try"),
+            *super().get_urls(),
+        ]
 
     def why(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Why it ran for a record's events, or didn't."""
         return why_view(self, request, object_id)
+
+    def try_out(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """What its draft would do."""
+        return try_view(self, request, object_id)
 
     @admin.action(description=_("Switch on"), permissions=["operate"])
     def switch_on(self, request: HttpRequest, rows: QuerySet[Rule]) -> None:
@@ -95,6 +104,8 @@ class RuleAdmin(RulePages):
                 reverse("admin:automation_rule_explain", args=[rule.pk]),
                 _("Why did it not run?"),
             ),
+            format_html('<a href="{}">{}</a>', reverse("admin:automation_rule_try", args=[rule.pk]), _("Try it out")),
+            rows_link(Backtest, str(_("Backtests")), rule__id__exact=rule.pk, tenant__id__exact=rule.tenant_id),
         )
         return format_html_join(" · ", "{}", ((link,) for link in links))
 

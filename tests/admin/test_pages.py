@@ -12,6 +12,7 @@ from operating import Place, lease, make_dead_run, make_event, make_live_run, ma
 from operating import place as new_place
 
 from automation.admin.base import ReadOnlyAdmin
+from automation.engine import backtest
 from automation.engine.operate import bulk, pause
 from automation.models import Connection, DeadLetter, Notice, Rule, Run, StepExecution
 from tenants.context import acting_for, every_tenant
@@ -20,6 +21,7 @@ from tenants.models import AuditEntry
 pytestmark = pytest.mark.django_db
 LISTS = [
     "attempt",
+    "backtest",
     "bulkjob",
     "connection",
     "deadletter",
@@ -45,6 +47,7 @@ def acme() -> Place:
         make_live_run(rule)
         make_dead_run(rule)
         bulk.start("discard")
+        backtest.start(rule.pk)
         lease(make_timer(make_step(make_run(rule), state="running")))
         pause.pause(level="new", reason="because")
         Notice(tenant=acme.tenant, kind="dead_letter", subject="x", period="y", title="Failed").save()
