@@ -71,8 +71,8 @@ def take(inside: InHand, claimed: Sequence[Claimed], settling: Sequence[int]) ->
     """
     gate, wanted = Gate(inside.now), dict[int, Connection]()
     for each in claimed:
-        run, step = inside.of(each)[1], inside.step(each)
-        if run is not None and step is not None:
+        run, step = inside.runs.get(each.run_id or 0), inside.step(each)
+        if run is not None and step is not None and run.event.tenant_id == each.tenant_id:
             wanted |= {one.pk: one for one in connections_of(run, step) if _asks(one, inside.now)}
     if not wanted:
         return gate
