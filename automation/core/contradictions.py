@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from automation.core.deducing import Question, possible
-from automation.core.loops import any_scene
+from automation.core.footprints import any_scene
 from automation.core.moments import Moment
 from automation.core.spec import Condition, Group, Node, RuleSpec
 from automation.core.standing import Known, Scene

@@ -7,7 +7,7 @@ from typing import Any
 from automation.core.facts import EVENT_PREFIX
 from automation.core.moments import TIME_OPERATORS
 from automation.core.operators import OPERATORS
-from automation.core.spec import Condition, Leaf, RuleSpec
+from automation.core.spec import Condition, Leaf, RuleSpec, TriggerSpec
 from automation.core.standing import Scene
 
 Values = tuple[Any, ...]
@@ -120,3 +120,12 @@ def reached(spec: RuleSpec) -> list[tuple[int, bool]]:
 def moved_by(footprints: Sequence[Footprint]) -> frozenset[str]:
     """The names of all fields that any of the rules writes, whichever record they are of."""
     return frozenset(name for one in footprints for write in one.writes for name in write.fields)
+
+
+def any_scene(trigger: TriggerSpec) -> list[Scene]:
+    """The events that a trigger lets through, by kind of change; of other kinds of events nothing has changed."""
+    if trigger.kind != "record_changed":
+        return [Scene(change="", may_change=frozenset())]
+    chosen = trigger.on or frozenset({"created", "updated", "deleted"})
+    must = (trigger.fields,) if trigger.fields else ()
+    return [Scene(change=change, must_change=must if change == "updated" else ()) for change in sorted(chosen)]

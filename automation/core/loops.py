@@ -1,105 +1,101 @@
 """Finds the loops that rules could make: what each writes against what each listens to."""
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
+from automation.core.circles import Hop
+from automation.core.conditions import leaves
 from automation.core.deducing import Question, possible
 from automation.core.footprints import Footprint, Write, lasting, moved_by, scene_of
 from automation.core.moments import Moment
-from automation.core.spec import Condition, Group, TriggerSpec
+from automation.core.spec import Condition, Group, Leaf, TriggerSpec
 from automation.core.standing import Known, Scene
 
-MOST = 50  # cycles that are named
 ENDED = "run_ended"
 Fields = Mapping[str, Mapping[str, Known]]
 """What is known of the fields of each model, by path."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hop:
-    """A step of one rule that can start another: `certain` where it does whenever it changes something.
+def hops(footprints: Sequence[Footprint], fields: Fields, moment: Moment, *, start: int | None = None) -> list[Hop]:
+    """Everything by which one of the rules can start one of them, through conditions where that can be decided.
 
-    `node` is empty where it is the end of the run that does; `fields` are those of the write, of one record or a new
-    one (`created`).
+    With `start` only what begins at that rule, or at one that it can start, and so on.
     """
-
-    rule_id: int
-    node: str
-    fields: tuple[str, ...]
-    created: bool
-    to_rule: int
-    certain: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Cycle:
-    """Rules that start each other in a circle, each by a step of the one before."""
-
-    hops: tuple[Hop, ...]
-
-    @property
-    def certain(self) -> bool:
-        """Whether every hop is."""
-        return all(hop.certain for hop in self.hops)
-
-    @property
-    def rules(self) -> tuple[int, ...]:
-        """The rules in the order in which they start each other."""
-        return tuple(hop.rule_id for hop in self.hops)
+    search = _Search(footprints, fields, moment)
+    if start is None:
+        return [hop for one in footprints for hop in search.of(one)]
+    by_rule, found, seen, next_ones = {one.rule_id: one for one in footprints}, list[Hop](), {start}, [start]
+    while next_ones:
+        some = search.of(by_rule[next_ones.pop()])
+        found += some
+        fresh = {hop.to_rule for hop in some} - seen
+        seen |= fresh
+        next_ones += sorted(fresh)
+    return found
 
 
-def hops(footprints: Sequence[Footprint], fields: Fields, moment: Moment) -> list[Hop]:
-    """Everything by which one of the rules can start one of them, through conditions where that can be decided."""
-    moved = moved_by(footprints)
-    return [
-        hop
-        for one in footprints
-        for other in footprints
-        for hop in _between(one, other, fields=fields, moved=moved, moment=moment)
-    ]
+class _Made(NamedTuple):
+    """A write, the events that it makes, and what the rule's condition says of the record and lasts."""
+
+    write: Write
+    scene: Scene
+    lasts: tuple[Leaf, ...]
 
 
-def cycles(found: Iterable[Hop], *, through: int | None = None) -> list[Cycle]:
-    """The shortest circle through each hop, each circle once: certain ones first, then short ones; `MOST` at most.
+class _Search:
+    """What was asked once of a sort of event and a rule isn't asked again: many rules write alike."""
 
-    `through` a rule: only circles that it is in.
-    """
-    by_rule: dict[int, list[Hop]] = {}
-    for hop in found:
-        by_rule.setdefault(hop.rule_id, []).append(hop)
-    starts = [hop for some in by_rule.values() for hop in some if through in (None, hop.rule_id)]
-    circles: dict[tuple[int, ...], Cycle] = {}
-    for start in starts:
-        way = _way(by_rule, start)
-        if way is not None:
-            cycle = _turned(Cycle(way))
-            known = circles.get(cycle.rules)
-            circles[cycle.rules] = cycle if known is None or cycle.certain > known.certain else known
-    return sorted(circles.values(), key=lambda one: (not one.certain, len(one.hops), one.rules))[:MOST]
+    def __init__(self, footprints: Sequence[Footprint], fields: Fields, moment: Moment) -> None:
+        self.footprints, self.fields, self.moment = footprints, fields, moment
+        self.moved = moved_by(footprints)
+        self._reads = {one.rule_id: {leaf.field for leaf in leaves(one.spec.condition)} for one in footprints}
+        self._scenes: dict[Scene, int] = {}
+        self._answers: dict[tuple[int, int], tuple[bool, bool]] = {}
 
+    def of(self, one: Footprint) -> list[Hop]:
+        """The hops that begin at a rule."""
+        made = [_Made(write, scene_of(one, write), tuple(lasting(one, write, self.moved))) for write in one.writes]
+        return [hop for other in self.footprints for hop in self._between(one, other, made)]
 
-def _between(
-    one: Footprint, other: Footprint, *, fields: Fields, moved: frozenset[str], moment: Moment
-) -> Iterator[Hop]:
-    trigger = other.spec.trigger
-    if trigger.kind == ENDED:
-        if one.spec.trigger.kind != ENDED and one.spec.trigger.model == trigger.model and one.rule_id != other.rule_id:
-            yield Hop(one.rule_id, "", (), created=False, to_rule=other.rule_id, certain=False)
-        return
-    for write in one.writes:
-        if not _hears(trigger, write):
-            continue
-        scene = scene_of(one, write)
-        if trigger.fields and not write.created:
-            scene = replace(scene, must_change=(*scene.must_change, trigger.fields))
-        condition = _joined(other.spec.condition, *lasting(one, write, moved))
-        known = fields.get(write.model, {})
-        if possible(Question(condition, scene, known, moment)):
+    def _between(self, one: Footprint, other: Footprint, made: Iterable[_Made]) -> Iterator[Hop]:
+        trigger = other.spec.trigger
+        if trigger.kind == ENDED:
+            if one.spec.trigger.kind != ENDED and one.spec.trigger.model == trigger.model and one is not other:
+                yield Hop(one.rule_id, "", (), created=False, to_rule=other.rule_id, certain=False)
+            return
+        for write, scene, lasts in made:
+            if not _hears(trigger, write):
+                continue
+            starts, certain = self._answer(other, write, scene)
+            if starts and self._still(other, scene, lasts):
+                named = tuple(sorted(write.fields))
+                yield Hop(one.rule_id, write.node, named, created=write.created, to_rule=other.rule_id, certain=certain)
+
+    def _answer(self, other: Footprint, write: Write, scene: Scene) -> tuple[bool, bool]:
+        """Whether such an event can start the rule, and whether it does whatever else is true."""
+        key = (self._scenes.setdefault(scene, len(self._scenes)), other.rule_id)
+        known = self._answers.get(key)
+        if known is None:
+            trigger, condition = other.spec.trigger, other.spec.condition
+            starts = possible(self._question(condition, other, scene))
             sure = not trigger.fields or write.created or write.fields <= trigger.fields
-            certain = sure and not possible(Question(other.spec.condition, scene, known, moment), wanted=False)
-            named = tuple(sorted(write.fields))
-            yield Hop(one.rule_id, write.node, named, created=write.created, to_rule=other.rule_id, certain=certain)
+            certain = starts and sure and not possible(self._question(condition, other, scene), wanted=False)
+            known = self._answers[key] = (starts, certain)
+        return known
+
+    def _still(self, other: Footprint, scene: Scene, lasts: Sequence[Leaf]) -> bool:
+        """Whether it still can with what the first rule's own condition says of the record and the second one reads."""
+        more = [leaf for leaf in lasts if leaf.field in self._reads[other.rule_id]]
+        if not more or other.spec.condition is None:
+            return True
+        return possible(self._question(Group("", "all", (other.spec.condition, *more)), other, scene))
+
+    def _question(self, condition: Condition | None, other: Footprint, scene: Scene) -> Question:
+        trigger = other.spec.trigger
+        if trigger.fields and scene.change == "updated":
+            scene = replace(scene, must_change=(*scene.must_change, trigger.fields))
+        return Question(condition, scene, self.fields.get(trigger.model, {}), self.moment)
 
 
 def _hears(trigger: TriggerSpec, write: Write) -> bool:
@@ -108,38 +104,3 @@ def _hears(trigger: TriggerSpec, write: Write) -> bool:
     if trigger.kind != "record_changed" or trigger.model != write.model or (trigger.on and change not in trigger.on):
         return False
     return not trigger.sources or "automation" in trigger.sources
-
-
-def _joined(condition: Condition | None, *more: Condition) -> Condition | None:
-    items = [one for one in (condition, *more) if one is not None]
-    return Group("", "all", tuple(items)) if items else None
-
-
-def _way(by_rule: Mapping[int, Sequence[Hop]], start: Hop) -> tuple[Hop, ...] | None:
-    """The shortest way that begins with a hop and comes back to its rule; of equally short ones a certain one."""
-    ways: deque[tuple[Hop, ...]] = deque([(start,)])
-    seen = {start.to_rule}
-    while ways:
-        way = ways.popleft()
-        if way[-1].to_rule == start.rule_id:
-            return way
-        for hop in sorted(by_rule.get(way[-1].to_rule, ()), key=lambda one: not one.certain):
-            if hop.to_rule == start.rule_id or hop.to_rule not in seen:
-                seen.add(hop.to_rule)
-                ways.append((*way, hop))
-    return None
-
-
-def _turned(cycle: Cycle) -> Cycle:
-    """The same circle, told from its smallest rule on."""
-    first = cycle.rules.index(min(cycle.rules))
-    return Cycle((*cycle.hops[first:], *cycle.hops[:first]))
-
-
-def any_scene(trigger: TriggerSpec) -> list[Scene]:
-    """The events that a trigger lets through, by kind of change; of other kinds of events nothing has changed."""
-    if trigger.kind != "record_changed":
-        return [Scene(change="", may_change=frozenset())]
-    chosen = trigger.on or frozenset({"created", "updated", "deleted"})
-    must = (trigger.fields,) if trigger.fields else ()
-    return [Scene(change=change, must_change=must if change == "updated" else ()) for change in sorted(chosen)]

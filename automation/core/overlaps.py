@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from automation.core.deducing import Question, possible
-from automation.core.footprints import Footprint, Write, Writing
-from automation.core.loops import Fields, any_scene
+from automation.core.footprints import Footprint, Write, Writing, any_scene
+from automation.core.loops import Fields
 from automation.core.moments import Moment
 from automation.core.spec import Group, TriggerSpec
 from automation.core.standing import Scene
@@ -24,15 +24,19 @@ class Overlap:
     later_node: str
 
 
-def overlaps(footprints: Sequence[Footprint], fields: Fields, moment: Moment) -> list[Overlap]:
-    """Every pair of steps of two rules that one event can start both of, and that write a field to different values."""
+def overlaps(
+    footprints: Sequence[Footprint], fields: Fields, moment: Moment, *, through: int | None = None
+) -> Iterator[Overlap]:
+    """Every pair of steps of two rules that one event can start both of, and that write a field to different values.
+
+    `through` a rule: only pairs that it is in.
+    """
     by_place = sorted(footprints, key=lambda one: (one.position, one.rule_id))
-    found: list[Overlap] = []
     for one, other in combinations(by_place, 2):
-        pairs = list(_clashes(one, other))
-        if pairs and _meet(one, other, fields, moment):
-            found += pairs
-    return found
+        if through in (None, one.rule_id, other.rule_id):
+            pairs = list(_clashes(one, other))
+            if pairs and _meet(one, other, fields, moment):
+                yield from pairs
 
 
 def _clashes(one: Footprint, other: Footprint) -> Iterator[Overlap]:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from automation.core.examples import Example, examples
 from automation.core.facts import EVENT_PREFIX
@@ -52,59 +53,78 @@ class Way:
     rare: bool
 
 
-def ways(field: str, leaves: Sequence[Leaf], known: Known, scene: Scene, moment: Moment) -> list[Way] | None:
+class _Part(NamedTuple):
+    """What a scene says of one field: whether the event may carry it, and must; the values, and what a set has."""
+
+    change: str
+    may: bool
+    must: bool
+    after: tuple[Any, ...] | None
+    holds: frozenset[Any]
+    lacks: frozenset[Any]
+
+
+def ways(field: str, leaves: Sequence[Leaf], known: Known, scene: Scene, moment: Moment) -> Sequence[Way] | None:
     """All the ways, each outcome once; None where too many or comparisons of a sort that examples can't decide."""
+    may = known.watched and not field.startswith(EVENT_PREFIX)
+    part = _Part(
+        change=scene.change,
+        may=may and (scene.may_change is None or field in scene.may_change),
+        must=frozenset({field}) in scene.must_change,
+        after=_of(scene.after, field, None),
+        holds=_of(scene.holds, field, frozenset()),
+        lacks=_of(scene.lacks, field, frozenset()),
+    )
+    return _ways(field, tuple(leaves), known, part, moment)
+
+
+def _of(pairs: Iterable[tuple[str, Any]], field: str, otherwise: Any) -> Any:
+    return next((value for name, value in pairs if name == field), otherwise)
+
+
+@lru_cache(maxsize=20_000)  # rules ask the same of a field again and again, and most events leave most fields alone
+def _ways(field: str, leaves: tuple[Leaf, ...], known: Known, part: _Part, moment: Moment) -> tuple[Way, ...] | None:
     values = examples(leaves, known.type, known.choices, moment)
     if values is None:
         return None
     values = [one for one in values if known.nullable or one.raw is not None]
-    now = _now(values, field, scene)
+    now = [Example(raw) for raw in part.after] if part.after is not None else [v for v in values if _fits(v.raw, part)]
     judges = [judge_of(leaf) for leaf in leaves]
     befores = _befores(values, leaves, known)
     if len(now) * len(befores) > MOST:
         return None
     found: dict[tuple[tuple[Result, ...], bool], bool] = {}
     for one in now:
-        for before, carried in _moves(one.raw, befores, field, known, scene):
-            key = (_results(judges, field, before, one.raw, carried, scene.change, moment), carried)
-            found[key] = found.get(key, True) and one.rare
-    return [Way(results, carried, rare) for (results, carried), rare in found.items()]
+        for before, carried in _moves(one.raw, befores, part):
+            results = _results(judges, field, before, one.raw, carried=carried, change=part.change, moment=moment)
+            found[results, carried] = found.get((results, carried), True) and one.rare
+    return tuple(Way(results, carried, rare) for (results, carried), rare in found.items())
 
 
 _ANY = object()
 
 
-def _befores(values: Sequence[Example], leaves: Sequence[Leaf], known: Known) -> Sequence[Any]:
+def _befores(values: Sequence[Example], leaves: Iterable[Leaf], known: Known) -> Sequence[Any]:
     """The values that a field may have had: any one where no leaf asks, and of a set only whether it was the same."""
     if not any(OPERATORS[leaf.op].reads == "change" for leaf in leaves):
         return [_ANY]
-    return [one.raw for one in values[:3] if known.type in ("tags", "references")] or [one.raw for one in values]
+    return [one.raw for one in (values[:3] if known.type in ("tags", "references") else values)]
 
 
-def _now(values: Sequence[Example], field: str, scene: Scene) -> list[Example]:
-    allowed = dict(scene.after).get(field)
-    if allowed is not None:
-        return [Example(raw) for raw in allowed]
-    return [one for one in values if _fits(one.raw, field, scene)]
-
-
-def _fits(raw: Any, field: str, scene: Scene) -> bool:
+def _fits(raw: Any, part: _Part) -> bool:
     items = frozenset(raw if isinstance(raw, list) else ())
-    holds, lacks = (dict(some).get(field, frozenset()) for some in (scene.holds, scene.lacks))
-    return holds <= items and not lacks & items
+    return part.holds <= items and not part.lacks & items
 
 
-def _moves(after: Any, befores: Iterable[Any], field: str, known: Known, scene: Scene) -> Iterator[tuple[Any, bool]]:
+def _moves(after: Any, befores: Iterable[Any], part: _Part) -> Iterator[tuple[Any, bool]]:
     """(value before, whether the event carries the field) of the ways to come to a value."""
-    may = known.watched and (scene.may_change is None or field in scene.may_change)
-    must = {field} in scene.must_change
-    if scene.change == "created":
-        yield None, after not in (None, "", [])
+    if part.change == "created":
+        yield None, part.may and after not in (None, "", [])
         return
-    if scene.change == "deleted" or not may or field.startswith(EVENT_PREFIX):
+    if part.change == "deleted" or not part.may:
         yield after, False
         return
-    if not must:
+    if not part.must:
         yield after, False
     for before in befores:
         if before is _ANY or before != after:
@@ -112,13 +132,14 @@ def _moves(after: Any, befores: Iterable[Any], field: str, known: Known, scene: 
 
 
 def _results(
-    judges: Iterable[Judge], field: str, before: Any, after: Any, carried: bool, change: str, moment: Moment
+    judges: Iterable[Judge], field: str, before: Any, after: Any, *, carried: bool, change: str, moment: Moment
 ) -> tuple[Result, ...]:
+    of_event = field.startswith(EVENT_PREFIX)
     facts = {
         "change": change,
         "before": {field: before} if carried and change != "created" else {},
         "after": {field: after} if carried else {},
-        "snapshot": {} if field.startswith(EVENT_PREFIX) else {field: after},
-        "data": {field.removeprefix(EVENT_PREFIX): after} if field.startswith(EVENT_PREFIX) else {},
+        "snapshot": {} if of_event else {field: after},
+        "data": {field.removeprefix(EVENT_PREFIX): after} if of_event else {},
     }
     return tuple(judge(facts, moment) for judge in judges)

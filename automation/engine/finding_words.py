@@ -7,8 +7,8 @@ from django.utils import formats
 from django.utils.translation import gettext as _
 
 from automation.catalog import registry
+from automation.core.circles import Cycle, Hop
 from automation.core.contradictions import Kind
-from automation.core.loops import Cycle, Hop
 from automation.core.overlaps import Overlap
 from automation.engine.silence import Silence
 

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from automation.catalog import registry
+from automation.core.circles import cycles
 from automation.core.contradictions import contradictions
 from automation.core.errors import DefinitionError, Problem
 from automation.core.footprints import Footprint
-from automation.core.loops import Fields, cycles, hops
+from automation.core.loops import Fields, hops
 from automation.core.moments import Moment
 from automation.core.overlaps import overlaps
 from automation.core.spec import RuleSpec
@@ -108,18 +110,16 @@ class _Look:
         yield from self.silent()
 
     def loops(self) -> Iterator[Finding]:
-        found = hops(self.context.footprints, self.context.fields, self.context.moment)
+        found = hops(self.context.footprints, self.context.fields, self.context.moment, start=self.only)
         for cycle in cycles(found, through=self.only):
             places = tuple(Place(hop.rule_id, self.names[hop.rule_id], hop.node) for hop in cycle.hops)
             sentence = words.loop(cycle, self.names, self._model)
             yield Finding("loop", "warning", places, sentence, certain=cycle.certain)
 
     def overlaps(self) -> Iterator[Finding]:
-        concerned = self.context.footprints
-        found = overlaps(concerned, self.context.fields, self.context.moment)
-        if self.only is not None:
-            found = [one for one in found if self.only in (one.rule_id, one.later_rule)]
-        for one in found[:MOST]:
+        context = self.context
+        found = overlaps(context.footprints, context.fields, context.moment, through=self.only)
+        for one in islice(found, MOST):
             places = (
                 Place(one.rule_id, self.names[one.rule_id], one.node),
                 Place(one.later_rule, self.names[one.later_rule], one.later_node),
