@@ -15,7 +15,7 @@ Values = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """A field that an action may write: the values that it may get (raw; None where they aren't known).
+    """A field that an action may write: the values that it may get (raw, tags as tuples; None where unknown).
 
     Of a set of tags, what is added (`holds`) and what is taken away (`lacks`).
     """

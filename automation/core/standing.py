@@ -30,7 +30,7 @@ class Known:
 class Scene:
     """An event that may come: what kind of change it is, and what is sure about its fields.
 
-    `may_change` None: any watched field. `after` are the values that a field can only have in it (raw, by field);
+    `may_change` None: any watched field. `after` are the values that a field can only have in it (raw, but tags as tuples, by field);
     `holds` and `lacks` what its set of tags has or hasn't. One of the fields of each set in `must_change` has changed.
     """
 
@@ -88,7 +88,7 @@ def _ways(field: str, leaves: tuple[Leaf, ...], known: Known, part: _Part, momen
     if values is None:
         return None
     values = [one for one in values if known.nullable or one.raw is not None]
-    now = [Example(raw) for raw in part.after] if part.after is not None else [v for v in values if _fits(v.raw, part)]
+    now = [one for one in values if _fits(one.raw, part)] if part.after is None else list(map(_given, part.after))
     judges = [judge_of(leaf) for leaf in leaves]
     befores = _befores(values, leaves, known)
     if len(now) * len(befores) > MOST:
@@ -109,6 +109,10 @@ def _befores(values: Sequence[Example], leaves: Iterable[Leaf], known: Known) ->
     if not any(OPERATORS[leaf.op].reads == "change" for leaf in leaves):
         return [_ANY]
     return [one.raw for one in (values[:3] if known.type in ("tags", "references") else values)]
+
+
+def _given(value: Any) -> Example:
+    return Example(list(value) if isinstance(value, tuple) else value)
 
 
 def _fits(raw: Any, part: _Part) -> bool:

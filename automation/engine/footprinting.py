@@ -58,6 +58,7 @@ def _raw(entry: Automatable, writing: Writing, zone: ZoneInfo) -> tuple[Any, ...
     if writing.values is None:
         return None
     try:
-        return tuple(fit(entry, writing.field, value, zone=zone) for value in writing.values)
+        values = [fit(entry, writing.field, value, zone=zone) for value in writing.values]
     except Unfit:
         return None
+    return tuple(tuple(value) if isinstance(value, list) else value for value in values)

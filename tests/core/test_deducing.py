@@ -160,5 +160,6 @@ def test_nothing_that_happens_was_called_impossible(condition: Condition, before
     verdict = compile_condition(condition)(facts, NOW)
     assert verdict.value != "unknown"
     assert can(condition, wanted=verdict.is_true)
-    exact = Scene(may_change=frozenset(changed), after=tuple((name, (after[name],)) for name in VALUES))
+    known = {name: tuple(value) if isinstance(value, list) else value for name, value in after.items()}
+    exact = Scene(may_change=frozenset(changed), after=tuple((name, (known[name],)) for name in VALUES))
     assert can(condition, exact, wanted=verdict.is_true)

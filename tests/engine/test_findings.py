@@ -109,6 +109,16 @@ def test_steps_that_are_off_or_never_reached_write_nothing(world: World) -> None
     assert of_kind(world, "loop") == []
 
 
+def test_tags_that_a_rule_adds_or_sets_are_known(world: World) -> None:
+    tagged = leaf("tags", "has_none", ["seen"])
+    world.rule("Add", step("a", "add_tags", tags=["seen"]), condition=tagged)
+    world.rule("Set", set_field("s", "tags", ["seen", "late"]), condition=tagged)
+    assert of_kind(world, "loop") == []
+    world.rule("Remove", step("r", "remove_tags", tags=["seen"]), condition=leaf("tags", "has_any", ["seen"]))
+    circles = [sorted(place.rule_name for place in one.places) for one in of_kind(world, "loop")]
+    assert circles == [["Add", "Remove"], ["Remove", "Set"]]
+
+
 def test_a_longer_circle_is_shown_once(world: World) -> None:
     pairs = [("subject", "priority", "high"), ("priority", "status", "open"), ("status", "subject", "Again")]
     for listens, writes, value in pairs:
