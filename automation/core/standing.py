@@ -30,8 +30,9 @@ class Known:
 class Scene:
     """An event that may come: what kind of change it is, and what is sure about its fields.
 
-    `may_change` None: any watched field. `after` are the values that a field can only have in it (raw, but tags as tuples, by field);
-    `holds` and `lacks` what its set of tags has or hasn't. One of the fields of each set in `must_change` has changed.
+    `may_change` None: any watched field. `after` are the values that a field can only have in it, by field (raw, but
+    tags as tuples); `holds` and `lacks` what its set of tags has or hasn't. One field of each set in `must_change` has
+    changed.
     """
 
     change: str = "updated"
