@@ -20,6 +20,7 @@ BY_TYPE: dict[type[models.Field], Any] = {
     models.JSONField: {},
     models.DateTimeField: MOMENT,
     models.BooleanField: False,
+    models.FloatField: 1.0,
 }
 
 
