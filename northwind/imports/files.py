@@ -106,10 +106,18 @@ class CsvFile:
                 number += 1
                 try:
                     raw.decode(self.encoding)
-                except UnicodeDecodeError as error:
-                    before = raw[: error.start].decode(self.encoding, errors="replace")
-                    return FileProblem(message, line=number, column=len(before) + 1)
+                except UnicodeError as error:
+                    return FileProblem(message, line=number, column=self._column(raw, error))
         return FileProblem(message)
+
+    def _column(self, raw: bytes, error: UnicodeError) -> int:
+        """The place of the character in its line; 0 where its encoding can't tell."""
+        if not isinstance(error, UnicodeDecodeError):
+            return 0
+        try:
+            return len(raw[: error.start].decode(self.encoding)) + 1
+        except UnicodeError:
+            return 0
 
     def _opened(self) -> IO[bytes]:
         try:
