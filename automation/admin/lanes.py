@@ -84,7 +84,12 @@ class LimitsForm(forms.ModelForm[Limits]):
 
     class Meta:
         model = Limits
-        fields = ("max_depth", "events_kept", "rules", "retention_days", "revision")
+        fields = ("max_depth", "events_kept", "rules", "retention_days", "header_days", "revision")
+        help_texts = {
+            "events_kept": _("The newest so many keep their facts, whatever their age."),
+            "retention_days": _("What runs read, sent and were answered is kept for so long."),
+            "header_days": _("Afterwards nothing of a run is left."),
+        }
 
     def clean_revision(self) -> int:
         """Refuse a form that was filled on an older revision."""
@@ -93,15 +98,22 @@ class LimitsForm(forms.ModelForm[Limits]):
             raise ValidationError(_("Someone else has changed these limits meanwhile: load the page again."))
         return base
 
+    def clean_header_days(self) -> int:
+        """Refuse headers that go before the details do."""
+        days: int = self.cleaned_data["header_days"]
+        if days < (self.cleaned_data.get("retention_days") or 0):
+            raise ValidationError(_("Runs are kept at least as long as their details."))
+        return days
+
 
 @admin.register(Limits)
 class LimitsAdmin(OfTenantAdmin):
     """What a tenant may use."""
 
     form = LimitsForm
-    list_display = ("tenant", "max_depth", "events_kept", "rules", "retention_days", "revision")
+    list_display = ("tenant", "max_depth", "events_kept", "rules", "retention_days", "header_days", "revision")
     list_filter = (BY_TENANT,)
-    fields = ("tenant", "use", "max_depth", "events_kept", "rules", "retention_days", "revision")
+    fields = ("tenant", "use", "max_depth", "events_kept", "rules", "retention_days", "header_days", "revision")
     readonly_fields = ("tenant", "use")
 
     @admin.display(description=_("use"))

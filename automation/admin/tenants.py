@@ -14,12 +14,25 @@ from automation.admin.base import rows_link
 from automation.admin.pausing import PauseForm, asked, resume_form
 from automation.admin.references import ReferencedAdmin
 from automation.engine.operate import pause
-from automation.models import Connection, DeadLetter, Event, Lane, Limits, Notice, Pause, Rule, Run, Timer
+from automation.engine.retention.closing import purged_from
+from automation.models import (
+    Connection,
+    DeadLetter,
+    Event,
+    Lane,
+    Limits,
+    Notice,
+    Pause,
+    Retention,
+    Rule,
+    Run,
+    Timer,
+)
 from tenants.admin import GroupAdmin, MembershipAdmin, TenantAdmin
 from tenants.context import acting_for
 from tenants.models import Group, Membership, Tenant
 
-LISTS = (Rule, Run, DeadLetter, Event, Timer, Connection, Pause, Notice, Lane, Limits)
+LISTS = (Rule, Run, DeadLetter, Event, Timer, Connection, Pause, Notice, Lane, Limits, Retention)
 
 
 class TenantAutomationAdmin(TenantAdmin):
@@ -56,7 +69,9 @@ class TenantAutomationAdmin(TenantAdmin):
             rows_link(model, str(model._meta.verbose_name_plural).capitalize(), tenant__id__exact=tenant.pk)
             for model in LISTS
         ]
-        return {"automation": status, "automation_links": links}
+        retention = Retention.objects.filter(tenant=tenant).first()
+        goes = purged_from(tenant) if tenant.closed_at else None
+        return {"automation": status, "automation_links": links, "retention": retention, "purged_from": goes}
 
     def pause_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Says what a pause concerns, asks how much, and pauses."""

@@ -258,7 +258,7 @@ class TestShares:
     def test_limits_reach_the_workers_and_an_older_form_is_refused(self, staff: Client, acme: Place) -> None:
         row = Limits.objects.get(tenant=acme.tenant)
         version = acme.lane.rules_version
-        values = {"events_kept": 1000, "rules": 50, "retention_days": 30, "revision": row.revision}
+        values = {"events_kept": 1000, "rules": 50, "retention_days": 30, "header_days": 400, "revision": row.revision}
 
         staff.post(f"/admin/automation/limits/{row.pk}/change/", {**values, "max_depth": 3})
         page = staff.post(f"/admin/automation/limits/{row.pk}/change/", {**values, "max_depth": 9}).content.decode()
@@ -267,8 +267,21 @@ class TestShares:
         assert (row.max_depth, row.revision, acme.lane.rules_version) == (3, 1, version + 1)
         assert "meanwhile" in page
 
+    def test_runs_can_not_go_before_their_details(self, staff: Client, acme: Place) -> None:
+        row = Limits.objects.get(tenant=acme.tenant)
+        values = {"events_kept": 1000, "rules": 50, "retention_days": 30, "header_days": 29, "revision": row.revision}
+        page = staff.post(f"/admin/automation/limits/{row.pk}/change/", {**values, "max_depth": 5}).content.decode()
+        assert "at least as long as their details" in page
+
     def test_a_depth_beyond_ten_is_refused(self, staff: Client, acme: Place) -> None:
         row = Limits.objects.get(tenant=acme.tenant)
-        values = {"events_kept": 1000, "rules": 50, "retention_days": 30, "revision": row.revision, "max_depth": 11}
+        values = {
+            "events_kept": 1000,
+            "rules": 50,
+            "retention_days": 30,
+            "header_days": 400,
+            "revision": row.revision,
+            "max_depth": 11,
+        }
 
         assert "errorlist" in staff.post(f"/admin/automation/limits/{row.pk}/change/", values).content.decode()

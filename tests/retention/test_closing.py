@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from factories import CommentFactory, CompanyFactory, CustomerFactory, GroupFactory, LeadFactory, TicketFactory
 from operating import Place, lease, make_dead_run, make_live_run, make_rule
@@ -139,3 +141,22 @@ def test_the_command_closes_opens_and_purges(acme: Place, capsys: pytest.Capture
     assert set(rows(acme.tenant).values()) == {0}
     call_command("automation_prune", "--json")
     assert json.loads(capsys.readouterr().out)["removed"]["acme"] == {}
+
+
+def test_the_tenants_page_in_the_admin_says_how_far_it_has_come(acme: Place, client: Client):
+    client.force_login(User.objects.create_superuser("root"))
+    furnish(acme)
+
+    def page() -> str:
+        return str(client.get(f"/admin/tenants/tenant/{acme.tenant.pk}/change/").content.decode())
+
+    prune(acme.tenant)
+    assert "Last round of retention" in page()
+    close_days_ago(acme, 3)
+    assert "Its data is removed from" in page()
+    close_days_ago(acme, 31)
+    prune(acme.tenant)
+    assert "all of its data was removed" in page()
+    listed = client.get("/admin/automation/retention/").content.decode()
+    assert "automation.run" in listed
+    assert client.get(f"/admin/automation/retention/{acme.tenant.pk}/change/").status_code == 200
