@@ -47,12 +47,14 @@ class RetentionChore:
         if not self._take():
             return
         ends_at = time.monotonic() + SLICE
-        while time.monotonic() < ends_at:
+        while True:
             if self._round is None and not self._next_tenant():
                 self.leave()
                 return
             if not self._batch():
                 self._end_round()
+            if time.monotonic() >= ends_at:
+                return
 
     def leave(self) -> None:
         """Gives the chore to whoever asks next; a round that isn't over is gone on with by them."""
