@@ -121,6 +121,10 @@ class RunAdmin(ReadOnlyAdmin):
         with acting_for(run.tenant_id):
             found = trace(run.pk)
         lines = [(found.waiting,)] if found.waiting else []
+        if run.forked_from_run_id is not None:
+            origin = {"run": run.forked_from_run_id, "step": run.forked_from_step}
+            lines.append((_("Replays run %(run)s from the step %(step)s; what came before it was copied.") % origin,))
+        lines += [(_("Replayed as run %s.") % replay_id,) for replay_id in found.replays]
         lines += [
             (f"{step.path}: {step.state} {step.reason} ({len(step.attempts)})".replace("  ", " "),)
             for step in found.steps

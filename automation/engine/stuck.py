@@ -82,7 +82,7 @@ def _late(run: Run, timer: Overdue, lane: Lane, workers: int) -> Stuck:
 
 def _why_late(timer: Overdue, lane: Lane, workers: int) -> tuple[str, str, str]:
     if lane.paused:
-        return "paused", _("The tenant's automations are paused."), "resume"
+        return "paused", _("The tenant's automations are paused, or the whole installation is."), "resume"
     if not workers:
         return "no_worker", _("No worker of the pool “%s” is alive.") % lane.pool, "run_workers"
     if lane.max_running == 0:

@@ -25,7 +25,7 @@ class Trace:
     """One run, explained: why it ran, what it did, what it waits for, what led to it and what it led to.
 
     `broken` says why the version can't be read any more; conditions and steps not reached are then missing.
-    `people` is what people did to it, oldest first.
+    `people` is what people did to it, oldest first; `replays` are the runs that replay it.
     """
 
     run: Run
@@ -43,6 +43,7 @@ class Trace:
     causes: list[Link]
     effects: list[Link]
     people: list[AuditEntry]
+    replays: list[int]
 
     @property
     def dead_letter(self) -> DeadLetter | None:
@@ -76,6 +77,7 @@ def trace(run_id: int) -> Trace:
         causes=chain.up(run.event),
         effects=chain.down(run.pk),
         people=_people(run.pk),
+        replays=list(Run.objects.filter(forked_from_run=run).order_by("id").values_list("id", flat=True)),
     )
 
 

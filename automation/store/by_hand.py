@@ -34,6 +34,7 @@ class TimerByHand(NamedTuple):
     run_id: int | None
     step_id: int | None
     deadline_at: datetime | None  # of its run
+    run_state: str
 
 
 class Copied(NamedTuple):
@@ -144,7 +145,8 @@ def run_of_timer(tenant_id: int, timer_id: int) -> tuple[int | None, str] | None
 def lock_timer(tenant_id: int, timer_id: int) -> TimerByHand | None:
     """Locks a timer after its run; None when it is gone."""
     found = statements.rows(
-        "SELECT x.id, x.lane_id, x.kind, x.state, x.due_at, x.run_id, x.step_id, r.deadline_at FROM automation_timer x"
+        "SELECT x.id, x.lane_id, x.kind, x.state, x.due_at, x.run_id, x.step_id, r.deadline_at,"
+        " COALESCE(r.state, '') FROM automation_timer x"
         " LEFT JOIN automation_run r ON r.id = x.run_id WHERE x.id = %s AND x.tenant_id = %s FOR UPDATE OF x",
         [timer_id, tenant_id],
     )
@@ -156,6 +158,15 @@ def move_timer(timer: TimerByHand, due_at: datetime) -> None:
     statements.count("UPDATE automation_timer SET due_at = %s WHERE id = %s AND state <> 'leased'", [due_at, timer.id])
     if timer.state == "pending":
         statements.value("SELECT automation_lane_due(%s, %s)", [timer.lane_id, due_at])
+
+
+def release_timer(timer: TimerByHand, due_at: datetime) -> None:
+    """Lets a locked timer that is held wait as others do, due at that moment, and tells its lane."""
+    statements.count(
+        "UPDATE automation_timer SET state = 'pending', due_at = %s WHERE id = %s AND state = 'held'",
+        [due_at, timer.id],
+    )
+    statements.value("SELECT automation_lane_due(%s, %s)", [timer.lane_id, due_at])
 
 
 def first_run(event_id: int, rule_id: int) -> int | None:

@@ -341,6 +341,16 @@ class TestTimers:
         with pytest.raises(Refused, match="paused"):
             timer_verbs.run_now(timer.pk)
 
+    def test_what_a_pause_has_left_for_later_may_be_made_due_at_once(self, world: World, crew: Crew) -> None:
+        rule = tell(world, WAIT, hook())
+        changed(world, crew)
+        Timer.objects.update(state="held")  # as a resume at a rate leaves it
+
+        timer_verbs.run_now(Timer.objects.get().pk)
+        crew.work()
+
+        assert world.states(rule) == ["succeeded"]
+
     def test_cancelling_what_waits_cancels_its_run(self, world: World, crew: Crew) -> None:
         rule = tell(world, WAIT, hook())
         changed(world, crew)
@@ -385,6 +395,7 @@ class TestReplay:
         assert [entry.outcome for entry in Attempt.objects.filter(step__run=again)].count("ok") == 2
         old.refresh_from_db()
         assert old.state == "failed"
+        assert trace(old.pk).replays == [new]
 
     def test_as_new_sends_all_of_them_again_under_other_keys(self, world: World, crew: Crew) -> None:
         rule = tell(world, hook("one"), hook("two"))

@@ -38,12 +38,16 @@ def run_now(timer_id: int, *, step_id: int | None = None, reason: str = "") -> N
     """
     with transaction.atomic():
         timer = _locked(timer_id, step_id)
-        if timer.state == "held":
-            raise Refused(_("This run is paused: let it go on first."))
         now = clock.now()
-        if timer.due_at > now:
+        if timer.state == "held":
+            if timer.run_state == "paused":
+                raise Refused(_("This run is paused: let it go on first."))
+            by_hand.release_timer(timer, now)  # held by a pause that has ended, and not yet its turn
+        elif timer.due_at > now:
             by_hand.move_timer(timer, now)
-            _audit(timer, "run_now", reason, now)
+        else:
+            return
+        _audit(timer, "run_now", reason, now)
 
 
 def cancel(timer_id: int, *, step_id: int | None = None, reason: str = "") -> runs.Cancelled:
