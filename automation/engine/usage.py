@@ -12,7 +12,7 @@ from automation.store import clock, protection
 from automation.store.protection import Used
 
 LOOKED_EVERY = timedelta(minutes=5)
-AT_ONCE = 20  # tenants a round of the chores
+AT_ONCE = 10  # tenants a round of the chores: their events are counted
 NEARLY, WHOLLY = 80, 100  # percent at which people are told
 FORGET_BELOW = 10  # percent points: what has fallen so far below is told of again
 

@@ -29,9 +29,10 @@ def door(sockets: Sockets) -> Iterator[MakeDoor]:
         timeout: float = 5.0,
         allow_loopback: bool = True,
         policy: Policy | None = None,
+        allowed_hosts: tuple[str, ...] = (),
     ) -> Outbound:
         return Outbound(
-            {"there": Where(endpoint, secret)}.__getitem__,
+            {"there": Where(endpoint, secret, allowed_hosts)}.__getitem__,
             allow_loopback=allow_loopback,
             key="key-1",
             timeout=timeout,

@@ -14,6 +14,7 @@ from outbound_types import MakeDoor, RawServer
 from standardwebhooks.webhooks import Webhook
 
 from automation.outbound import OutboundError, Sockets
+from automation.outbound.addresses import host_allowed
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -453,3 +454,31 @@ def test_a_posted_message_costs_less_than_two_milliseconds(door: MakeDoor, webho
         there.post("there", json={"a": 1}, key="k", sign="standard")
         costs.append(time.thread_time() - before)
     assert sorted(costs)[25] < 0.002
+
+
+@pytest.mark.parametrize(
+    ("allowed", "goes"),
+    [((), True), (("127.0.0.1",), True), (("api.example.com", "127.0.0.1"), True), (("api.example.com",), False)],
+)
+def test_only_the_allowed_hosts_of_a_connection_are_called(
+    door: MakeDoor, raw_server: RawServer, allowed: tuple[str, ...], goes: bool
+) -> None:
+    def answer(client: socket.socket) -> None:
+        read_request(client)
+        client.sendall(OK)
+
+    there = door(raw_server(answer).url, allowed_hosts=allowed)
+    if goes:
+        assert there.post("there", json={}).status == 200
+        return
+    with pytest.raises(OutboundError) as refused:
+        there.post("there", json={})
+    assert (refused.value.failing, "allowed hosts" in str(refused.value)) == ("rejected", True)
+
+
+@pytest.mark.parametrize(
+    ("host", "fits"),
+    [("api.example.com", True), ("a.b.example.com", True), ("example.com", False), ("badexample.com", False)],
+)
+def test_a_leading_dot_allows_all_below_a_name(host: str, fits: bool) -> None:
+    assert host_allowed(f"https://{host}/x", (".example.com",)) is fits

@@ -3,12 +3,14 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 
 from automation.catalog.action import Outcome
 from automation.core import breaker
-from automation.engine import connections
+from automation.engine import connections, health
 from automation.engine.effects import EffectCall, Finished
 from automation.models import Connection, ConnectionCall, Event, Notice
+from automation.store import clock
 from tenants.models import AuditEntry
 from tests.engine.crew import Crew
 from tests.engine.world import World, make_world, step
@@ -224,3 +226,39 @@ def test_successes_are_written_now_and_then_and_forgotten_after_an_hour(world: W
     for _ in range(5):
         world.change(world.ticket(), subject="Now")
     assert ConnectionCall.objects.count() == 1
+
+
+def test_of_all_workers_one_tries_and_nobody_else_while_it_does(world: World, crew: Crew) -> None:
+    world.rule("Tell", hook())
+    change_some(world, 8)
+    crew.script = down
+    crew.work()
+    other = Crew(world.tenant.pk)
+    other.cycle.door, crew.cycle.door = Holding(), Holding()
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE automation_connection SET breaker_until = automation_now()")
+        cursor.execute("UPDATE automation_lane SET rules_version = rules_version + 1")
+    crew.skip_waiting()
+    other.skip_waiting()
+    assert (len(crew.cycle.door.calls), len(other.cycle.door.calls)) == (1, 0)
+    assert of(world).breaker == "half_open"
+    with connection.cursor() as cursor:  # the worker that tried never came back
+        cursor.execute("UPDATE automation_connection SET breaker_until = automation_now()")
+    other.skip_waiting()
+    assert len(other.cycle.door.calls) == 1
+
+
+def test_calls_of_long_ago_are_forgotten(world: World) -> None:
+    found = world.connection()
+    for hours in (0.5, 2, 3):
+        ConnectionCall.objects.create(connection=found, ok=True, at=clock.now() - timedelta(hours=hours))
+    assert health.forget_old_calls() == 2
+    assert ConnectionCall.objects.count() == 1
+
+
+def test_a_switch_of_experiments_leaves_everything_to_retries(world: World) -> None:
+    world.runner.cycle.health.on = False
+    world.connection()
+    world.rule("Tell", hook())
+    break_it(world, records=8)
+    assert of(world).breaker == "closed"

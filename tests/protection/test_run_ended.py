@@ -4,6 +4,7 @@ import pytest
 
 from automation.catalog.action import Outcome
 from automation.models import Event
+from tests.engine.crew import Crew
 from tests.engine.world import World, leaf, set_field, step
 
 
@@ -74,3 +75,29 @@ def test_only_the_ends_that_were_asked_for_start_it(world: World) -> None:
     world.change(world.ticket(), subject="Now")
     assert len(ends(world)) == 1
     assert world.states(after) == []
+
+
+def test_workers_hear_of_it_at_once_whether_a_wave_or_a_matcher_ended_the_run(world: World) -> None:
+    world.connection()
+    world.rule("Pager", hook(), condition=leaf("subject", "changed"))
+    handler = world.rule("Handler", step("tag", "add_tags", tags=["heard"]), trigger=on_end("failed", "finished"))
+    world.rule("Local", set_field("set", "priority", "urgent"), condition=leaf("subject", "changed"))
+    ticket = world.ticket()
+    world.change(ticket, subject="Broken", run=False)
+    crew = Crew(world.tenant.pk)
+    crew.script = lambda call: Outcome.rejected("bad host")
+    crew.work()
+    assert world.states(handler) == ["succeeded", "succeeded"]
+
+
+def test_a_run_that_waits_for_a_person_is_heard_of_before_it_has_ended(world: World) -> None:
+    with world.acting():
+        customer = world.customer(email="ana@example.org")
+    ticket = world.ticket(customer=customer)
+    world.rule("Mail", step("mail", "send_email", subject="Hi", text="Hello"), condition=leaf("subject", "changed"))
+    after = world.rule("After", step("tag", "add_tags", tags=["asked"]), trigger=on_end("dead_lettered"))
+    failed = world.rule("Failed", step("tag", "add_tags", tags=["failed"]), trigger=on_end("failed"))
+    world.answer = lambda call: Outcome.uncertain("no answer") if call.step_id else Outcome.done()
+    world.change(ticket, subject="Changed")
+    assert world.states(after) == ["succeeded"]
+    assert world.states(failed) == []
