@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from automation.admin.base import BY_TENANT, ReadOnlyAdmin, act, by_number, pretty, rows_link
 from automation.admin.explain import why_view
+from automation.admin.findings import findings_list
 from automation.admin.rule_pages import RulePages
 from automation.admin.trial import try_view
 from automation.engine import rules
@@ -30,7 +31,7 @@ class RuleAdmin(RulePages):
     list_display = ("id", "tenant", "position", "name", "on", "off_mode", "published", "owner", "deleted_at")
     list_filter = (BY_TENANT,)
     list_select_related = ("tenant", "published", "owner")
-    readonly_fields = ("rows", "doors_to", "under_way", "live", "draft_text")
+    readonly_fields = ("rows", "doors_to", "under_way", "live", "draft_text", "to_look_at")
     actions = ("switch_on", "switch_off", "hold", "go_on", "cancel_older", "undelete")
 
     def get_urls(self) -> list[URLPattern]:
@@ -108,6 +109,11 @@ class RuleAdmin(RulePages):
             rows_link(Backtest, str(_("Backtests")), rule__id__exact=rule.pk, tenant__id__exact=rule.tenant_id),
         )
         return format_html_join(" · ", "{}", ((link,) for link in links))
+
+    @admin.display(description=_("to look at"))
+    def to_look_at(self, rule: Rule) -> SafeString | str:
+        """Loops, contradictions and the rest, before they happen."""
+        return findings_list(rule)
 
     @admin.display(description=_("live definition"))
     def live(self, rule: Rule) -> SafeString | str:

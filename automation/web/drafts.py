@@ -14,6 +14,7 @@ from automation.core.errors import DefinitionError, Problem
 from automation.definitions.diff import Change, diff
 from automation.engine import rules as engine_rules
 from automation.engine import sayings
+from automation.engine.findings import findings_of
 from automation.engine.operate import Refused
 from automation.models import Rule, RuleDraft
 from automation.web import cursor, reference, texts
@@ -153,6 +154,7 @@ def _review(request: TenantRequest, rule: Rule, *, alert: str = "", status: int 
         "live": live,
         "alert": alert,
         "problems": problems,
+        "findings": [] if problems else findings_of(rule.pk, saved.definition),
         "changes": changes,
         "nothing_new": live is not None and live.definition == saved.definition,
         "unconditional": not saved.definition.get("condition"),

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from automation.core.errors import DefinitionError
 from automation.engine import rules as engine_rules
 from automation.engine import sayings
+from automation.engine.findings import findings_of
 from automation.engine.operate import Refused, pause
 from automation.models import Rule, RuleDraft, RuleVersion
 from automation.web import examples, texts
@@ -231,6 +232,7 @@ def _shown(request: TenantRequest, rule_id: int) -> dict[str, Any]:
         "live": live,
         "unpublished": live is None or live.definition != draft.definition,
         "problems": problems,
+        "findings": [] if problems else findings_of(found.pk, definition),
         "sentence": sayings.sentence(definition, sayings.Names()),
         "text": texts.write(definition),
         "is_manual": live is not None and isinstance(trigger, dict) and trigger.get("kind") == "manual",

@@ -41,3 +41,9 @@ def test_what_is_no_record_is_refused_with_a_word(staff: Client, world: World) -
     why = reverse("admin:automation_rule_explain", args=[rule.pk])
     assert "This is no number of a record." in staff.get(why, {"model": "helpdesk.ticket", "record": "x"}).text
     assert staff.get(reverse("admin:automation_rule_explain", args=[999_999])).status_code == 404
+
+
+def test_the_page_of_a_rule_says_what_to_look_at(staff: Client, world: World) -> None:
+    rule = world.rule("<i>Rewrite</i>", set_field("s", "priority", "high"))
+    page = staff.get(reverse("admin:automation_rule_change", args=[rule.pk])).text
+    assert "&lt;i&gt;Rewrite&lt;/i&gt;” sets priority, which starts it again." in page
