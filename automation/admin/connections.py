@@ -1,5 +1,6 @@
 """Connections: staff keep endpoints and secrets for tenants; a secret that was typed is never shown again."""
 
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -13,8 +14,11 @@ from automation.admin.base import BY_TENANT, CappedPaginator, act, by_word
 from automation.admin.references import NamedByRules, say_off
 from automation.core.breaker import BREAKER_STATES
 from automation.engine import connections
+from automation.engine.operate import pause
 from automation.models import Connection
 from tenants.audited import AuditedAdmin
+
+BY_STAFF = "by staff"
 
 
 class ConnectionForm(forms.ModelForm[Connection]):
@@ -89,7 +93,7 @@ class ConnectionAdmin(NamedByRules, AuditedAdmin):
         *("has_secret", "secret", "remove_secret", "health", "last_error", "revision"),
     )
     readonly_fields = ("has_secret", "health", "last_error")
-    actions = ("switch_on",)
+    actions = ("switch_on", "hold", "go_on")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         """Add what is chosen once."""
@@ -110,6 +114,16 @@ class ConnectionAdmin(NamedByRules, AuditedAdmin):
     def switch_on(self, request: HttpRequest, rows: QuerySet[Connection]) -> None:
         """Close the breakers of those chosen."""
         act(request, rows, connections.switch_on, done=str(_("%d connections are on.")))
+
+    @admin.action(description=_("Pause: steps that use it wait"), permissions=["change"])
+    def hold(self, request: HttpRequest, rows: QuerySet[Connection]) -> None:
+        """Steps that use them wait until they are resumed."""
+        act(request, rows, partial(pause.pause_connection, reason=BY_STAFF), done=str(_("%d connections are paused.")))
+
+    @admin.action(description=_("Resume: what waits goes on at once"), permissions=["change"])
+    def go_on(self, request: HttpRequest, rows: QuerySet[Connection]) -> None:
+        """Their pauses end; the list of pauses offers a rate as well."""
+        act(request, rows, pause.resume_connection, done=str(_("%d connections are resumed.")))
 
     def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool) -> None:
         """Save against the revision that was read; an empty secret keeps the present one."""

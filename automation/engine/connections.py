@@ -160,6 +160,7 @@ def delete(connection: Connection) -> list[Rule]:
     """Deletes a connection and switches off the rules that name it, which it answers; their people are told."""
     tenant_id = connection.tenant_id
     with transaction.atomic(), acting_for(tenant_id):
+        pauses.end_pause("connection", tenant_id=tenant_id, subject_id=connection.pk)
         connection.delete()
         broken = switch_off_broken()
         pauses.bump_rules(tenant_id)

@@ -231,10 +231,12 @@ def drop_rules(tenant_id: int, *, before: datetime, limit: int) -> int:
 
 
 def drop_pauses(*, before: datetime, limit: int) -> int:
-    """Deletes pauses of all tenants, and of the installation, that ended before that moment."""
+    """Deletes pauses of all tenants, and of the installation, that ended before that moment, with their drips."""
     return statements.count(
-        "DELETE FROM automation_pause WHERE id IN (SELECT p.id FROM automation_pause p WHERE p.ended_at < %s"
-        " ORDER BY p.id LIMIT %s)",
+        "WITH q AS (SELECT p.id FROM automation_pause p WHERE p.ended_at < %s AND NOT EXISTS"
+        " (SELECT 1 FROM automation_drip d WHERE d.pause_id = p.id AND d.ended_at IS NULL) ORDER BY p.id LIMIT %s),"
+        " d AS (DELETE FROM automation_drip d USING q WHERE d.pause_id = q.id)"
+        " DELETE FROM automation_pause p USING q WHERE p.id = q.id",
         [before, limit],
     )
 

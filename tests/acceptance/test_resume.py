@@ -15,6 +15,7 @@ from automation.engine.operate.pause import Choice
 from automation.models import Drip
 
 pytestmark = pytest.mark.acceptance
+LATE = 25  # steps that a busy machine may begin later than they are due, and then together
 MADE_UP = 0.5  # seconds that a matcher may come late and make up for
 
 
@@ -43,7 +44,6 @@ def test_due_steps_go_on_at_the_rate_asked_for_and_in_their_order_while_others_r
     assert len(starts) == 500
     assert within_tenth((starts[-1] - starts[0]), 499 / 50)
     assert never_faster(starts, site, rate=50)
-    assert most_within(3.0, starts) <= 1.1 * 150
     assert order(site) <= 16
     world.check()
 
@@ -73,8 +73,8 @@ def test_the_rate_outlives_the_workers_and_is_not_made_up_for(world: World) -> N
     assert len(starts) == 200
     assert 50 <= done < 150
     assert never_faster(starts, site, rate=50)
-    # What had its due time already comes at once: as much as two looks let out.
-    assert most_within(3.0, starts) <= 1.1 * 150 + 2 * CONTROL_POLL * 50
+    # What had its due time already comes at once, as much as two looks let out; made up for, it would be all of the rest.
+    assert most_within(1.0, starts) <= 50 + 2 * CONTROL_POLL * 50 + LATE
     world.check()
 
 
@@ -110,7 +110,7 @@ def test_ten_pauses_and_resumes_under_load_lose_and_double_nothing(world: World)
     site.connect(hook.url)
     rule, tickets = site.rule([webhook()], fields=["description"]), site.tickets(20)
     world.cluster(4)
-    writer = world.start_act("save_often", str(site.id), ",".join(map(str, tickets)), "1500")
+    writer = world.start_act("save_often", str(site.id), ",".join(map(str, tickets)), "800")
     choices = [Choice(), Choice(rate=6000), Choice("recent", recent_minutes=60), Choice(rate=3000), Choice(rate=60_000)]
     for number in range(10):
         level = "new" if number % 3 == 2 else "hold"

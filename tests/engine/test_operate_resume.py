@@ -11,8 +11,8 @@ from operating import place as new_place
 from automation.engine.explain import explain_event
 from automation.engine.operate import Refused, pause
 from automation.engine.operate.pause import Choice
-from automation.models import Drip, Event, Lane, Pause, Rule, Run, Timer
-from automation.store import clock, drips
+from automation.models import Connection, Drip, Event, Lane, Pause, Rule, Run, Timer
+from automation.store import clock, drips, retention
 from automation.store import rules as rule_rows
 from tenants.context import acting_for, every_tenant
 from tenants.models import AuditEntry
@@ -339,3 +339,42 @@ def test_a_lane_that_missed_the_pause_of_the_installation_is_given_it(acme: Plac
 
     assert acme.lane.paused
     assert pause.follow_installation() == 0
+
+
+def test_the_end_of_the_installations_pause_leaves_the_rate_that_a_tenant_chose(acme: Place) -> None:
+    due_runs(make_rule(acme.tenant), 3)
+    pause.pause(reason="own")
+    pause.resume(Choice(rate=60))
+    make_event(acme.tenant, matched_at=None)
+    pause.pause_installation(reason="all")
+
+    pause.resume_installation()
+
+    assert Drip.objects.get().rate == 60
+    assert Timer.objects.filter(state="held").count() == 3
+
+
+def test_a_pause_of_a_connection_that_is_gone_ends_by_itself_and_keeps_no_other_from_ending(acme: Place) -> None:
+    hook = Connection(tenant=acme.tenant, name="hook", kind="webhook", endpoint="https://example.com/hook")
+    hook.save()
+    pause.pause_connection(hook.pk, "x", until=clock.now() + timedelta(hours=1))
+    Pause.objects.update(subject_id=hook.pk + 1)
+    pause.pause(reason="y", until=clock.now() + timedelta(hours=1))
+    Pause.objects.update(until=clock.now() - timedelta(seconds=1))
+
+    assert pause.resume_due() == 2
+
+    assert not Pause.objects.filter(ended_at=None).exists()
+
+
+def test_old_pauses_go_with_their_drips_once_nothing_drips_any_more(acme: Place) -> None:
+    due_runs(make_rule(acme.tenant), 1)
+    pause.pause(reason="x")
+    pause.resume(Choice(rate=60))
+    later = clock.now() + timedelta(days=1)
+    assert retention.drop_pauses(before=later, limit=10) == 0
+
+    pause.resume()
+
+    assert retention.drop_pauses(before=later, limit=10) == 1
+    assert not Drip.objects.exists()

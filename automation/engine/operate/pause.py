@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from django.core.exceptions import ObjectDoesNotExist
 from django.db import transaction
 
 from automation.engine.operate.held import (
@@ -72,19 +73,26 @@ def resume_due() -> int:
     due = Pause.objects.filter(ended_at=None, until__lte=clock.now()).order_by("id")
     found = list(due)
     for one in found:
-        choice = Choice(one.keep, one.recent_minutes, one.rate)
-        if one.tenant_id is None:
-            with acting_as(NOBODY):
-                resume_installation(choice)
-            continue
-        with acting_for(one.tenant_id, NOBODY):
-            if one.scope == "tenant":
-                resume(choice)
-            elif one.scope == "rule":
-                resume_rule(one.subject_id or 0, choice)
-            else:
-                resume_connection(one.subject_id or 0, choice)
+        try:
+            _end_due(one)
+        except ObjectDoesNotExist:  # the rule or connection is gone, and nothing can be held for it
+            pauses.end_pause(one.scope, tenant_id=one.tenant_id, subject_id=one.subject_id)
     return len(found)
+
+
+def _end_due(one: Pause) -> None:
+    choice = Choice(one.keep, one.recent_minutes, one.rate)
+    if one.tenant_id is None:
+        with acting_as(NOBODY):
+            resume_installation(choice)
+        return
+    with acting_for(one.tenant_id, NOBODY):
+        if one.scope == "tenant":
+            resume(choice)
+        elif one.scope == "rule":
+            resume_rule(one.subject_id or 0, choice)
+        else:
+            resume_connection(one.subject_id or 0, choice)
 
 
 def _pause_rows(tenant_id: int, *, level: str, reason: str, until: datetime | None, rate: int | None) -> None:

@@ -115,7 +115,8 @@ def drop_and_hold(pause: Pause, choice: Choice, *, moment: datetime) -> Dropped:
     before = choice.dropped_before(moment)
     dropped = _drop(tenant_id, pause.pk, before=before, moment=moment, due=held) if before else Dropped()
     if choice.rate is None or choice.keep == "drop":
-        _let_go(dripping())
+        if pause.scope == "tenant":  # the end of the installation's leaves a tenant's own choice alone
+            _let_go(dripping())
         return dropped
     kept_until = drips.last_kept(tenant_id)
     drip_id = drips.open_drip(
