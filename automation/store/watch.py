@@ -31,7 +31,7 @@ SELECT x.id, x.kind, x.state, x.due_at, x.run_id, x.step_id, x.lost, x.deadline_
     SELECT * FROM automation_timer y WHERE y.lane_id = l.id AND y.tenant_id = %s AND y.state = 'pending'
        AND y.due_at < %s ORDER BY y.due_at, y.id LIMIT %s) x
   LEFT JOIN automation_stepexecution s ON s.id = x.step_id
- WHERE l.id = automation_lane_of(%s) AND x.run_id IS NOT NULL
+ WHERE l.id = automation_lane_of(%s) AND x.run_id IS NOT NULL ORDER BY x.due_at, x.id
 """
 STEPS = f"""
 SELECT s.run_id, s.id, s.path, s.state, s.kind, x.id IS NOT NULL FROM automation_stepexecution s
