@@ -32,6 +32,11 @@ class PublishForm(forms.Form):
         label=_("Runs under way"),
         choices=[("keep", _("finish on the version that they are on")), ("cancel", _("are cancelled"))],
     )
+    existing_rate = forms.FloatField(
+        label=_("Run for so many of the records that it concerns already a minute (empty: leave them alone)"),
+        required=False,
+        min_value=0,
+    )
     note = forms.CharField(label=_("Note"), max_length=TEXT, required=False, widget=forms.TextInput(attrs={"size": 60}))
 
 

@@ -52,8 +52,8 @@ _REASONS = {
 class Heard:
     """What a trigger can tell events apart by.
 
-    `name` of a manual event is the id of the rule that was started; `outcomes` are the words that a choosy trigger of
-    another kind than a record's change looks for.
+    `name` of a manual event, and of a record that a rule takes up, is the id of that rule; `outcomes` are the words
+    that a choosy trigger of another kind than a record's change looks for.
     """
 
     kind: str
@@ -71,9 +71,11 @@ def trigger_gate(trigger: TriggerSpec, rule_id: int, heard: Heard) -> Gate | Non
         return Gate.KIND
     if heard.kind == "manual":
         return None if heard.name == str(rule_id) else Gate.OTHER_RULE
+    if heard.kind == "record_changed" and heard.name and heard.name != str(rule_id):
+        return Gate.OTHER_RULE
     if trigger.model != heard.model:
         return Gate.MODEL
-    if trigger.name != heard.name:
+    if heard.kind != "record_changed" and trigger.name != heard.name:
         return Gate.NAME
     if heard.kind == "record_changed":
         return _change_gate(trigger, heard)

@@ -12,7 +12,7 @@ from automation.core.spec import Condition, Group, Leaf
 from automation.definitions.queries import NOTHING, to_q
 
 # What holds after such a change: a ticket whose priority changed to urgent is urgent.
-_AFTERWARDS = {"changed_to": "is", "rises_above": "gt", "falls_below": "lt"}
+_AFTERWARDS = {"changed_to": "is"}
 _DECIDES = {"all": False, "any": True, "none": True}  # the item by which alone a group is decided
 
 

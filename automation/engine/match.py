@@ -95,7 +95,7 @@ def _reason_of(verdict: Verdict) -> str:
 
 def candidates(tenant: TenantRules, event: EventRow) -> Sequence[Compiled]:
     """The rules that may listen to the event."""
-    if event.kind == "manual":
+    if event.kind == "manual" or (event.kind == "record_changed" and event.name):
         return [rule for rule in tenant.rules if str(rule.rule_id) == event.name]
     return tenant.candidates(kind=event.kind, model=event.model, name=event.name, changed=event.changed())
 

@@ -27,7 +27,7 @@ _INSERT = """
 INSERT INTO automation_event (tenant_id, kind, change, name, model, record, facts, actor, actor_id, source, batch,
                               dedupe_key, body_sha256, root_event_id, parent_event_id, cause_rule_id, cause_run_id,
                               cause_step_id, depth, path)
-VALUES (%s, %s, '', %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
     ON CONFLICT (tenant_id, kind, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
 RETURNING id
 """
@@ -53,6 +53,8 @@ class _Posted:
     record: int | None = None
     data: dict[str, Any] = field(default_factory=dict)
     key: str | None = None
+    change: str = ""  # of a record taken up: what the rule listens to
+    source: str = ""  # where it isn't that of whoever acts
 
 
 def post_event(
@@ -95,6 +97,16 @@ def run_by_hand(rule_id: int, record: models.Model) -> int:
     return _write(_Posted(tenant_id, "manual", str(rule.pk), model, record_id))
 
 
+def post_standing(rule_id: int, *, model: str, record_id: int, change: str, key: str) -> int:
+    """Write an event for one rule about a record as it stands, as if it had just been made so; answer its id.
+
+    `change` is what the rule listens to. It passes each choice of sources. LookupError for a record that is gone.
+    """
+    posted = _Posted(owner_for_write(None), "record_changed", str(rule_id), model, record_id, key=key)
+    posted.change, posted.source = change, "schedule"
+    return _write(posted)
+
+
 def manual_rules_for(record: TenantOwned) -> list[Rule]:
     """The live rules that a person may start on a record by hand, in the order in which they run."""
     model, _record_id = _name_of(record, record.tenant_id)
@@ -123,17 +135,19 @@ def _write(posted: _Posted) -> int:
     origin = current_origin()
     cause = origin.cause
     with transaction.atomic(savepoint=False):
-        facts = json.dumps(_facts(posted, origin.source) | origin.facts)
+        source = posted.source or origin.source
+        facts = json.dumps(_facts(posted, source) | origin.facts)
         values: list[Any] = [
             posted.tenant_id,
             posted.kind,
+            posted.change,
             posted.name,
             posted.model,
             posted.record,
             facts,
             origin.actor[:200],
         ]
-        values += [origin.actor_id, origin.source, origin.batch, posted.key, sha256]
+        values += [origin.actor_id, source, origin.batch, posted.key, sha256]
         values += [cause.root_event_id, cause.parent_event_id, cause.rule_id, cause.run_id, cause.step_id, cause.depth]
         made = statements.value(_INSERT, [*values, json.dumps(cause.path)])
         if made is None:
@@ -159,7 +173,11 @@ def _facts(posted: _Posted, source: str) -> dict[str, Any]:
     for name, value in posted.data.items():
         data[name], was_cut = _cut(value)
         cut += [EVENT_PREFIX + name] if was_cut else []
-    return {"change": "", "before": {}, "after": {}, "snapshot": snapshot, "data": data, "cut": cut, "source": source}
+    standing = {"change": "", "after": {}}
+    if posted.change:
+        watched = {path for path, one in registry.model(posted.model).fields.items() if one.watch}
+        standing = {"change": "created", "after": {path: raw for path, raw in snapshot.items() if path in watched}}
+    return {"before": {}, **standing, "snapshot": snapshot, "data": data, "cut": cut, "source": source}
 
 
 def _cut(value: Any) -> tuple[Any, bool]:

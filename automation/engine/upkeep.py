@@ -12,6 +12,7 @@ from automation.engine import usage
 from automation.engine.health import forget_old_calls
 from automation.engine.operate import bulk
 from automation.engine.operate.expiry import expire_due
+from automation.engine.rules import taking_up
 from automation.engine.stuck import Watch
 
 log = structlog.get_logger(__name__)
@@ -32,6 +33,7 @@ class Upkeep:
         self._safely("limits", usage.look)
         self._safely("calls", forget_old_calls)
         self._safely("bulk", lambda: bulk.work(ahead=2 * self.conf.sweep))
+        self._safely("taking up", lambda: taking_up.work(ahead=self.conf.sweep))
         if self._round % WATCH_EVERY == 0:
             self._safely("watch", self.watch.look)
         self._round += 1

@@ -14,7 +14,9 @@ class Event(TenantOwned):
     tenant = unchecked_tenant()
     kind = models.CharField(max_length=40)  # the trigger kind it can start: record_changed, custom_event, manual
     change = models.CharField(max_length=8, default="", blank=True)  # created, updated, deleted; empty otherwise
-    name = models.CharField(max_length=120, default="", blank=True)  # of a custom event; the rule's id of a manual one
+    name = models.CharField(
+        max_length=120, default="", blank=True
+    )  # of a custom event; the id of the rule that a manual one, or a record taken up, is for
     model = models.CharField(max_length=80, default="", blank=True)  # "helpdesk.ticket"
     record = models.BigIntegerField(null=True)
     facts = models.JSONField(default=dict)

@@ -23,13 +23,18 @@ class Rule(TenantOwned):
     published = models.ForeignKey("RuleVersion", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField(db_default=Now())
     deleted_at = models.DateTimeField(null=True, blank=True)
+    # How far it has come with records that were there before it, as engine/rules/taking_up.py keeps it.
+    taking_up = models.JSONField(null=True, blank=True, editable=False)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["tenant", "id"], name="automation_rule_tenant_id"),
             models.CheckConstraint(condition=Q(off_mode__in=["hold", "finish"]), name="automation_rule_off_mode"),
         ]
-        indexes = [models.Index(fields=["tenant", "position", "id"], name="automation_rule_order")]
+        indexes = [
+            models.Index(fields=["tenant", "position", "id"], name="automation_rule_order"),
+            models.Index(fields=["id"], name="automation_rule_taking_up", condition=Q(taking_up__isnull=False)),
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -1,5 +1,6 @@
 """Writes the switch, the live version, the order and the deletion of rules, each guarded by what was read."""
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -54,6 +55,24 @@ def set_restored(rule_id: int) -> bool:
         " AND deleted_at > automation_now() - make_interval(days => %s)",
         [rule_id, RESTORABLE_DAYS],
     )
+
+
+def set_taking_up(rule_id: int, state: Mapping[str, Any] | None) -> None:
+    """Writes how far a locked rule has come in running for records that were there before; None ends it."""
+    _changed(
+        "UPDATE automation_rule SET taking_up = %s::jsonb WHERE id = %s",
+        [None if state is None else json.dumps(dict(state)), rule_id],
+    )
+
+
+def taking_up(limit: int) -> list[tuple[int, int]]:
+    """(rule, tenant) of the rules of all tenants that run for records that were there before, the oldest rule first."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT u.id, u.tenant_id FROM automation_rule u WHERE u.taking_up IS NOT NULL ORDER BY u.id LIMIT %s",
+            [limit],
+        )
+        return [(row[0], row[1]) for row in cursor.fetchall()]
 
 
 def set_positions(positions: Mapping[int, int]) -> None:

@@ -72,6 +72,25 @@ class TestPublish:
             told("automation_publish", rule.pk, "--tenant", world.tenant.slug, "--plan")
 
 
+class TestExisting:
+    def test_records_that_are_there_are_taken_up_and_left_alone_again(self, world: World) -> None:
+        world.ticket()
+        rule, tenant = world.rule("Remind", DAY), ("--tenant", world.tenant.slug)
+        assert told("automation_existing", "Remind", *tenant) == "It takes up no records.\n"
+
+        said = told("automation_existing", "Remind", *tenant, "--rate", "60", "--reason", "new")
+
+        assert said.startswith("0 records so far, 60 a minute; seen to up to number 0 of ")
+        assert json.loads(told("automation_existing", rule.pk, *tenant, "--json"))["rate"] == 60
+        assert told("automation_existing", "Remind", *tenant, "--stop") == "It takes up no records.\n"
+        with pytest.raises(CommandError, match="rate"):
+            told("automation_existing", "Remind", *tenant, "--rate", "0")
+        redraft(world, rule, step("a", "add_note", text="A"))
+        said = told("automation_publish", "Remind", *tenant, "--existing-rate", "30")
+        assert "It concerns 1 record already.\nThey are run for at 30 a minute." in said
+        assert json.loads(told("automation_existing", rule.pk, *tenant, "--json"))["rate"] == 30
+
+
 class TestVersions:
     def test_they_are_listed_until_they_have_drained(self, world: World) -> None:
         rule, tenant = waiting(world), ("--tenant", world.tenant.slug)

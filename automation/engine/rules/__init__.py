@@ -9,6 +9,7 @@ from automation.engine.rules.owners import give, hand_over, owned_by, owner_gone
 from automation.engine.rules.planning import Plan, plan
 from automation.engine.rules.publishing import UNDER_WAY, NothingNew, cancel_older, publish
 from automation.engine.rules.switching import WAITING, switch_off, switch_on
+from automation.engine.rules.taking_up import TakingUp, stop_taking_up, take_up
 from automation.engine.rules.versions import VersionUse, in_use, older_in_use
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "NothingNew",
     "Plan",
     "References",
+    "TakingUp",
     "VersionUse",
     "cancel_older",
     "check",
@@ -41,8 +43,10 @@ __all__ = [
     "restorable_until",
     "restore",
     "save_draft",
+    "stop_taking_up",
     "switch_off",
     "switch_on",
+    "take_up",
     "tell_owners_gone",
     "undelete",
     "what_goes",

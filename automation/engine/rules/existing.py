@@ -34,9 +34,9 @@ class Existing:
     unknown: tuple[str, ...] = ()
     new_only: bool = False
 
-    def sentences(self) -> list[str]:
-        """What to tell people before they publish."""
-        return [self._number(), self._future()]
+    def sentences(self, rate: float | None = None) -> list[str]:
+        """What to tell people before they publish; with a rate a minute they are run for, else left alone."""
+        return [self._number(), self._future() if rate is None else self._run(rate)]
 
     def _number(self) -> str:
         if self.least is None or self.most is None:
@@ -56,6 +56,11 @@ class Existing:
         return ngettext("It concerns %(n)d record already.", "It concerns %(n)d records already.", self.most) % {
             "n": self.most
         }
+
+    def _run(self, rate: float) -> str:
+        if self.unknown:
+            return _("Those that it surely concerns are run for at %(rate)g a minute.") % {"rate": rate}
+        return _("They are run for at %(rate)g a minute.") % {"rate": rate}
 
     def _future(self) -> str:
         if self.new_only:

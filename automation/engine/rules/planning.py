@@ -88,14 +88,14 @@ class Plan:
     again: str
     existing: Existing | None
 
-    def sentences(self, waiting: str = "keep") -> list[str]:
-        """All of it in words, for whoever decides; `waiting` is "keep" or "cancel"."""
+    def sentences(self, waiting: str = "keep", *, existing_rate: float | None = None) -> list[str]:
+        """All of it in words, for whoever decides, who may choose as `publish` lets them."""
         said = [change_sentence(change) for change in self.changes]
         for one in self.under_way:
             said += one.sentences(waiting)
         if self.again == "keep" and waiting == "keep" and any(one.use.runs for one in self.under_way):
             said.append(_("Until such a run has ended, new events of its record don't start the rule again."))
-        return said + (self.existing.sentences() if self.existing else [])
+        return said + (self.existing.sentences(existing_rate) if self.existing else [])
 
 
 def plan(rule_id: int) -> Plan:

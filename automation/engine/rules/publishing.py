@@ -9,6 +9,7 @@ from automation.engine.operate import Refused
 from automation.engine.operate.runs import Cancelled, cancel_all
 from automation.engine.references import References
 from automation.engine.rules.finding import find, locked_draft, person, record, write_draft
+from automation.engine.rules.taking_up import take_up
 from automation.models import Rule, RuleVersion
 from automation.store import pauses
 from automation.store import rules as rule_rows
@@ -22,18 +23,25 @@ class NothingNew(Refused):
     """The draft says what the published version says already."""
 
 
-def publish(rule_id: int, *, revision: int, note: str = "", waiting: str = "keep") -> RuleVersion:
+def publish(
+    rule_id: int, *, revision: int, note: str = "", waiting: str = "keep", existing_rate: float | None = None
+) -> RuleVersion:
     """Makes the draft of that revision the live version: new events follow it.
 
     Runs under way finish on their own version ("keep"), or are cancelled once the new one is live ("cancel", in batches
     of a transaction each: call it outside a transaction then). ValueError for another word.
+    Records that it concerns already are left alone until they change, or, where the rule is on, taken up at a rate a
+    minute.
 
     Raises `Conflict` when the draft has moved on, `DefinitionError` with every problem, `NothingNew` when it says what
     the live version says.
     """
     if waiting not in UNDER_WAY:
         raise ValueError(f"runs under way can't be told to {waiting}")
-    version = _publish(rule_id, revision=revision, note=note, waiting=waiting)
+    with transaction.atomic():
+        version = _publish(rule_id, revision=revision, note=note, waiting=waiting)
+        if existing_rate is not None:
+            take_up(rule_id, rate=existing_rate, reason=f"publish {version.number}")
     if waiting == "cancel":
         cancel_older(rule_id)
     return version
@@ -50,7 +58,6 @@ def cancel_older(rule_id: int) -> Cancelled:
     return cancel_all(rule_id=rule_id, before_version=live.pk, reason=f"publish {live.number}")
 
 
-@transaction.atomic
 def _publish(rule_id: int, *, revision: int, note: str, waiting: str) -> RuleVersion:
     tenant_id = current_tenant()
     rule = find(rule_id, lock=True)

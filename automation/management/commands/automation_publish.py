@@ -30,6 +30,12 @@ class Command(BaseCommand):
             default="keep",
             help="runs under way finish on their version (keep, the default), or are cancelled",
         )
+        parser.add_argument(
+            "--existing-rate",
+            type=float,
+            metavar="N",
+            help="run for N a minute of the records that it concerns already; without it they are left alone",
+        )
         parser.add_argument("--note", default="", help="for the list of versions")
         add_json(parser)
 
@@ -37,24 +43,29 @@ class Command(BaseCommand):
         """Prints what changes and what runs under way will do, and publishes exactly the draft of which it spoke."""
         with acting_for(tenant_of(options["tenant"]).pk, person()):
             plan = rules.plan(rule_named(options["rule"]).pk)
+            said = plan.sentences(options["waiting"], existing_rate=options["existing_rate"])
             if options["json"]:
-                write_json(self.stdout, _as_json(plan, options["waiting"]))
+                write_json(self.stdout, _as_json(plan, said))
             else:
-                self.stdout.write("\n".join(plan.sentences(options["waiting"])))
+                self.stdout.write("\n".join(said))
             if plan.problems:
                 raise CommandError("It can't be published:\n" + "\n".join(map(str, plan.problems)))
             if options["plan"]:
                 return
             try:
                 version = rules.publish(
-                    plan.rule.pk, revision=plan.revision, note=options["note"], waiting=options["waiting"]
+                    plan.rule.pk,
+                    revision=plan.revision,
+                    note=options["note"],
+                    waiting=options["waiting"],
+                    existing_rate=options["existing_rate"],
                 )
             except Refused as refusal:
                 raise CommandError(str(refusal)) from refusal
         self.stderr.write(f"Version {version.number} is live.")
 
 
-def _as_json(plan: rules.Plan, waiting: str) -> dict[str, Any]:
+def _as_json(plan: rules.Plan, said: list[str]) -> dict[str, Any]:
     return {
         "rule": plan.rule.pk,
         "name": plan.rule.name,
@@ -66,5 +77,5 @@ def _as_json(plan: rules.Plan, waiting: str) -> dict[str, Any]:
         "changes": [asdict(change) | {"sentence": change_sentence(change)} for change in plan.changes],
         "under_way": [asdict(one.use) | {"lost_steps": one.lost_steps} for one in plan.under_way],
         "existing": asdict(plan.existing) if plan.existing else None,
-        "sentences": plan.sentences(waiting),
+        "sentences": said,
     }
