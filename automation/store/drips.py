@@ -59,7 +59,8 @@ def _held(drip_id: int, chosen: str, params: Sequence[object]) -> int:
     return statements.count(
         f"WITH c AS ({chosen}), u AS (UPDATE automation_timer x SET state = 'held', drip_id = %s FROM c"  # noqa: S608 the two texts above
         " WHERE x.id = c.id RETURNING x.id),"
-        " d AS (UPDATE automation_drip d SET held = d.held + (SELECT count(*) FROM u) WHERE d.id = %s)"
+        " d AS (UPDATE automation_drip d SET held = d.held + n.n, ended_at = NULL"  # a look may have ended it meanwhile
+        " FROM (SELECT count(*) AS n FROM u) n WHERE d.id = %s AND n.n > 0)"
         " SELECT id FROM u",
         [*params, drip_id, drip_id],
     )

@@ -1,0 +1,69 @@
+"""Whatever is paused and resumed in whatever order, no step is lost and lanes stand as the open pauses say."""
+
+from collections.abc import Callable
+
+import pytest
+from database_clock import StoppedClock
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from operating import Place, make_live_run, make_rule
+from operating import place as new_place
+
+from automation.engine.operate import pause
+from automation.engine.operate.pause import Choice
+from automation.models import Drip, Pause, Rule, Run, Timer
+from automation.store import drips
+from tenants.context import acting_for
+
+ENDED = ("succeeded", "failed", "cancelled")
+CHOICES = [Choice(), Choice(rate=60), Choice(rate=6000), Choice("recent", 60), Choice("drop"), Choice("drop", rate=60)]
+Step = Callable[[Place, Rule, StoppedClock], object]
+choices = st.sampled_from(CHOICES)
+
+steps: st.SearchStrategy[Step] = st.one_of(
+    st.sampled_from(["new", "hold"]).map(lambda level: lambda a, r, c: pause.pause(level=level, reason="x")),
+    choices.map(lambda choice: lambda a, r, c: pause.resume(choice)),
+    st.just(lambda a, r, c: pause.pause_rule(r.pk, "x")),
+    choices.map(lambda choice: lambda a, r, c: pause.resume_rule(r.pk, choice)),
+    st.just(lambda a, r, c: pause.pause_installation(reason="x")),
+    choices.map(lambda choice: lambda a, r, c: pause.resume_installation(choice)),
+    st.just(lambda a, r, c: make_live_run(r)),
+    st.floats(0, 100).map(lambda seconds: lambda a, r, c: c.forward(seconds)),
+    st.just(lambda a, r, c: drips.let_out(ahead=2.0)),
+)
+
+
+@pytest.mark.django_db
+@given(told=st.lists(steps, min_size=3, max_size=14))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_order_of_pauses_and_resumes_loses_a_step(told: list[Step]) -> None:
+    acme = new_place()
+    with acting_for(acme.tenant.pk, acme.actor):
+        rule = make_rule(acme.tenant)
+        stopped = StoppedClock()
+        for _ in range(3):
+            make_live_run(rule)
+        for step in told:
+            step(acme, rule, stopped)
+            look(acme)
+        pause.resume_installation()
+        pause.resume()
+        pause.resume_rule(rule.pk)
+        for _ in range(40):
+            stopped.forward(10)
+            drips.let_out(ahead=2.0)
+        look(acme)
+        assert not Timer.objects.filter(tenant=acme.tenant, state="held").exists()
+        assert not Drip.objects.filter(tenant=acme.tenant, ended_at=None).exists()
+
+
+def look(acme: Place) -> None:
+    """The invariants."""
+    stops = [one for one in Pause.objects.filter(ended_at=None) if one.scope in ("tenant", "installation")]
+    assert acme.lane.hold_new == bool(stops)
+    assert acme.lane.paused == any(one.level != "new" for one in stops)
+    live = set(Run.objects.exclude(state__in=ENDED).values_list("id", flat=True))
+    timers = list(Timer.objects.filter(tenant=acme.tenant).exclude(kind="match").values_list("run_id", flat=True))
+    assert sorted(timers) == sorted(live)
+    let_out_by = set(Drip.objects.filter(ended_at=None).values_list("id", flat=True))
+    assert set(Timer.objects.filter(state="held").values_list("drip_id", flat=True)) <= let_out_by
