@@ -22,7 +22,7 @@ from tenants.models import Membership, Tenant
 from tenants.roles import Role
 
 DEAD_LETTER, RULE_HELD, RULE_OFF, EVENT_SET_ASIDE = "dead_letter", "rule_held", "rule_off", "event_set_aside"
-OWNER_GONE = "owner_gone"
+OWNER_GONE, BULK_STOPPED = "owner_gone", "bulk_stopped"
 GONE, NAMED = "gone", 20  # the period of an owner who is gone, until he comes back; so many rules a notice names
 CONNECTION_DOWN, CONNECTION_OFF, LIMIT = "connection_down", "connection_off", "limit"
 TITLE, ERROR_SHOWN = 200, 2000
@@ -172,6 +172,24 @@ def connection_off_notice(*, tenant_id: int, connection: str, error: str, now: d
 
     about = About(tenant_id, 0, "")
     return _notice(CONNECTION_OFF, about, subject=f"connection:{connection}", period=day(now), words=words)
+
+
+def bulk_stopped_notice(
+    *, tenant_id: int, job_id: int, rule_id: int | None, failed_again: int, now: datetime
+) -> NewNotice:
+    """Tells that a job on many dead letters has stopped, because too many failed again."""
+
+    def words() -> tuple[str, str]:
+        title = _("A retry of many dead letters has stopped")
+        text = _(
+            "Job %(job)s has stopped by itself: %(count)s of those tried again have failed once more.\n\n"
+            "What nobody had begun is back among the dead letters. See what the newest of them say, mend it, and start "
+            "another job."
+        ) % {"job": job_id, "count": failed_again}
+        return title, text
+
+    about = About(tenant_id, rule_id or 0, "")
+    return _notice(BULK_STOPPED, about, subject=f"bulk:{job_id}", period=day(now), words=words)
 
 
 def event_set_aside_notice(*, tenant_id: int, event_id: int, error: str, now: datetime) -> NewNotice:

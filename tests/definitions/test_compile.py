@@ -291,6 +291,13 @@ def test_times_out_of_bounds_are_refused(step: dict[str, Any], pointer: str) -> 
     assert set(problems(rule(steps=[step]))) == {f"/steps/0{pointer}"}
 
 
+@pytest.mark.parametrize(("expires", "fits"), [("P30D", True), ("PT1H", True), ("P400D", True), ("PT0S", False),
+                                                  ("P401D", False), ("soon", False), (30, False)])  # fmt: skip
+def test_the_longest_life_of_a_run_is_a_duration_of_up_to_400_days(expires: Any, fits: bool) -> None:
+    found = problems(rule(expires=expires))
+    assert set(found) == (set() if fits else {"/expires"})
+
+
 @pytest.mark.parametrize(
     ("more", "pointer", "word"),
     [

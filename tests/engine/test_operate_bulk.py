@@ -10,7 +10,7 @@ from operating import place as new_place
 from automation.engine.operate import Refused, bulk
 from automation.engine.operate.dead_letters import discard
 from automation.engine.troubles import error_groups
-from automation.models import BulkJob, DeadLetter, Rule, Run, StepExecution, Timer
+from automation.models import BulkJob, DeadLetter, Notice, Rule, Run, StepExecution, Timer
 from automation.store import clock
 from tenants.context import acting_for
 from tenants.models import AuditEntry
@@ -105,7 +105,8 @@ def test_it_stops_when_too_many_fail_again_and_takes_back_what_nobody_has_begun(
 
     job.refresh_from_db()
     assert (job.state, job.failed_again, job.done) == ("stopped", 2, 5)
-    assert not Timer.objects.exists()
+    assert Notice.objects.get().title == "A retry of many dead letters has stopped"
+    assert not Timer.objects.filter(run_id__isnull=False).exists()
     assert set(Run.objects.values_list("state", flat=True)) == {"failed"}
     assert set(StepExecution.objects.filter(path="page").values_list("state", flat=True)) == {"dead"}
     assert DeadLetter.objects.filter(resolved_at=None).count() == 10

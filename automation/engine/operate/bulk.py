@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from automation.core.alike import pattern
+from automation.engine.notices import bulk_stopped_notice, tell
 from automation.engine.operate import Refused
 from automation.engine.operate.dead_letters import RESOLUTIONS, Worked, work_off
 from automation.models import BulkJob, DeadLetter, Limits
@@ -150,6 +151,7 @@ def _work_on(job_id: int, *, ahead: float, ends_at: float) -> int:
         if stopped:
             back = _take_back(current_tenant(), job_id)
             log.warning("bulk stopped", job_id=job_id, tenant_id=current_tenant(), taken_back=back)
+            _tell_stopped(job_id)
         if not more or time.monotonic() > ends_at:
             return done
 
@@ -180,6 +182,19 @@ def _batch(job_id: int, *, ahead: float) -> tuple[bool, int, bool]:
             worked = _worked(job, chosen, begins)
         _written(job, again, worked=worked, last_id=last_id, begins=begins, finished=finished)
     return not through, len(worked.done), False
+
+
+def _tell_stopped(job_id: int) -> None:
+    job = BulkJob.objects.get(pk=job_id)
+    notice = bulk_stopped_notice(
+        tenant_id=job.tenant_id,
+        job_id=job.pk,
+        rule_id=job.filters.get("rule_id"),
+        failed_again=job.failed_again,
+        now=clock.now(),
+    )
+    with transaction.atomic():
+        tell([notice])
 
 
 def _choose(job: BulkJob, room: int) -> tuple[list[int], int, bool]:
