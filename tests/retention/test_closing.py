@@ -16,7 +16,8 @@ from operating import Place, lease, make_dead_run, make_live_run, make_rule
 from operating import place as new_place
 
 from automation.engine.operate import Refused
-from automation.engine.retention import closing
+from automation.engine.retention import closing, purge
+from automation.engine.retention.rounds import round_of
 from automation.engine.retention.tables import owned
 from automation.models import Connection, ConnectionCall, Lane, Retention, Timer
 from automation.store import clock
@@ -108,6 +109,21 @@ def test_thirty_days_later_nothing_is_left_of_it_and_the_others_have_everything(
     assert prune(acme.tenant) == {}
     with pytest.raises(Refused, match="is over"):
         closing.reopen(acme.tenant.pk)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_every_page_of_a_purge_can_be_the_last_one_before_a_crash(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(purge, "PAGE", 1)  # each row's going is committed, and its foreign keys are checked
+    acme = new_place(name="Acme Retail", slug="acme")
+    furnish(acme)
+    close_days_ago(acme, 31)
+    while any(rows(acme.tenant).values()):
+        begun = round_of(acme.tenant.pk)
+        next(begun)
+        next(begun, None)
+        begun.close()
+    assert prune(acme.tenant) == {}
+    assert Retention.objects.get(tenant=acme.tenant).purged_at
 
 
 def test_nothing_goes_while_a_worker_is_on_one_of_its_steps(acme: Place):
