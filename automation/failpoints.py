@@ -25,6 +25,7 @@ POINTS = frozenset(
         "settle.committed",
         "reap.selected",
         "pause.seen",
+        "backtest.judged",
     }
 )
 FAIL, RACE, TESTS = "AUTOMATION_FAIL", "AUTOMATION_RACE", "AUTOMATION_TESTS"

@@ -8,6 +8,7 @@ import structlog
 from django.db import Error, transaction
 from django.utils.translation import gettext as _
 
+from automation import failpoints
 from automation.engine import ruleset
 from automation.engine.backtest_events import StoredEvents
 from automation.engine.backtest_judging import Judging, nothing_yet
@@ -106,6 +107,7 @@ def _slice(row: BacktestRow, ends_at: float) -> None:
             break
     place = {"within": row.place["within"], "behind": stored.place}
     _save(row, "done" if stored.ended else "running", place, judged=judged, result=judging.result)
+    failpoints.hit("backtest.judged")
 
 
 def _versions(row: BacktestRow) -> tuple[TenantRules, TenantRules | None, TenantRules]:
