@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from automation.admin.base import BY_TENANT, CappedPaginator
 from automation.engine import addresses
+from automation.engine.operate import Refused
 from automation.models import OwnAddress
 from tenants.audited import AuditedAdmin
 
@@ -59,7 +60,11 @@ class OwnAddressAdmin(AuditedAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool) -> None:
         """Save against the revision that was read."""
-        addresses.save(obj, base_revision=(form.cleaned_data.get("revision") or 0) if change else None)
+        try:
+            addresses.save(obj, base_revision=(form.cleaned_data.get("revision") or 0) if change else None)
+        except Refused as refusal:  # somebody was faster by a moment
+            self.message_user(request, str(refusal), "error")
+            return
         names = [name for name in form.changed_data if name != "revision"]
         before = self.shown(form.initial, names) if change else None
         self.note("changed" if change else "added", obj, before=before, after=self.shown(form.cleaned_data, names))

@@ -14,7 +14,7 @@ from automation.admin.base import BY_TENANT, CappedPaginator, act, by_word
 from automation.admin.references import NamedByRules, say_off
 from automation.core.breaker import BREAKER_STATES
 from automation.engine import connections
-from automation.engine.operate import pause
+from automation.engine.operate import Refused, pause
 from automation.models import Connection
 from tenants.audited import AuditedAdmin
 
@@ -129,7 +129,11 @@ class ConnectionAdmin(NamedByRules, AuditedAdmin):
         """Save against the revision that was read; an empty secret keeps the present one."""
         values = form.cleaned_data
         secret = "" if values.get("remove_secret") else values.get("secret") or None
-        connections.save(obj, base_revision=values["revision"] if change else None, secret=secret)
+        try:
+            connections.save(obj, base_revision=values["revision"] if change else None, secret=secret)
+        except Refused as refusal:  # somebody was faster by a moment
+            self.message_user(request, str(refusal), "error")
+            return
         names = [name for name in form.changed_data if name != "revision"]
         before = self.shown(form.initial, names) if change else None
         self.note("changed" if change else "added", obj, before=before, after=self.shown(values, names))

@@ -91,12 +91,13 @@ class LimitsForm(forms.ModelForm[Limits]):
             "header_days": _("Afterwards nothing of a run is left."),
         }
 
-    def clean_revision(self) -> int:
-        """Refuse a form that was filled on an older revision."""
-        base: int = self.cleaned_data["revision"]
-        if Limits.objects.filter(pk=self.instance.pk).exclude(revision=base).exists():
-            raise ValidationError(_("Someone else has changed these limits meanwhile: load the page again."))
-        return base
+    def clean(self) -> dict[str, Any] | None:
+        """Refuse a form that was filled on an older revision, saying what has changed since."""
+        values = super().clean() or self.cleaned_data
+        present = Limits.objects.get(pk=self.instance.pk)
+        if present.revision != values.get("revision"):
+            raise ValidationError(limits.moved_on(present, wanted=values))
+        return values
 
     def clean_header_days(self) -> int:
         """Refuse headers that go before the details do."""

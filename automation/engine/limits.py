@@ -1,5 +1,6 @@
 """Gives a tenant its share of the workers and its limits; the workers learn of changes at their next claim."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
@@ -9,6 +10,8 @@ from automation.engine.operate import Refused
 from automation.models import Lane, Limits
 from automation.store import lanes, pauses
 from tenants.models import Tenant
+
+SEEN = ("max_depth", "events_kept", "rules", "retention_days", "header_days")
 
 
 def follow_tenant(sender: type[Tenant], instance: Tenant, created: bool, **kwargs: Any) -> None:
@@ -30,12 +33,19 @@ def set_share(tenant_id: int, *, pool: str, max_running: int, weight: int) -> No
     lanes.set_share(tenant_id, pool=pool, max_running=max_running, weight=weight)
 
 
+def moved_on(present: Limits, *, wanted: Mapping[str, Any]) -> str:
+    """What somebody else has changed meanwhile, in a sentence."""
+    other = [f"{name}: {getattr(present, name)}" for name in SEEN if getattr(present, name) != wanted.get(name)]
+    text = _("Someone else has changed these limits meanwhile: load the page again. They are now: %s")
+    return text % ("; ".join(other) or "-")
+
+
 def save_limits(limits: Limits, *, base_revision: int) -> None:
     """Saves a tenant's limits as they were changed from that revision; `Refused` when they have moved on since."""
     with transaction.atomic():
         present = Limits.objects.select_for_update(no_key=True).get(pk=limits.pk)
         if present.revision != base_revision:
-            raise Refused(_("Someone else has changed these limits meanwhile: load the page again."))
+            raise Refused(moved_on(present, wanted=vars(limits)))
         limits.revision = base_revision + 1
         engines = ("tenant", "told_events", "told_rules", "told_running", "used_at")
         kept = [one.name for one in Limits._meta.concrete_fields if not one.primary_key and one.name not in engines]

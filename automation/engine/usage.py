@@ -11,8 +11,8 @@ from automation.engine.notices import limit_notice, tell
 from automation.store import clock, protection
 from automation.store.protection import Used
 
-LOOKED_EVERY = timedelta(minutes=5)
-AT_ONCE = 10  # tenants a round of the chores: their events are counted
+LOOKED_EVERY = timedelta(minutes=15)
+AT_ONCE = 5  # tenants a round of the chores: their events are counted
 NEARLY, WHOLLY = 80, 100  # percent at which people are told
 FORGET_BELOW = 10  # percent points: what has fallen so far below is told of again
 
@@ -66,7 +66,7 @@ def _tell(found: Used, *, now: datetime) -> int:
 
 def _uses(found: Used) -> list[Use]:
     return [
-        Use("events_kept", found.events, found.events_kept, found.told_events, _("The oldest matched ones go.")),
+        Use("events_kept", found.events, found.events_kept, found.told_events, _("Older events lose their facts.")),
         Use("rules", found.rules, found.rules_limit, found.told_rules, _("No further rule can be made.")),
         Use("running", found.running, found.max_running, found.told_running, _("Work waits in line.")),
     ]

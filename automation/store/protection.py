@@ -49,15 +49,18 @@ def failed_in_a_row(tenant_id: int, rule_id: int) -> int:
         return int(cursor.fetchone()[0])
 
 
-# How full tenants are that weren't looked at for a while; events are counted no further than their limit.
+# How full tenants are that weren't looked at for a while. Of events those that still have their facts are counted, no
+# further than their limit.
 USED = """
 WITH due AS (
   SELECT l.tenant_id FROM automation_limits l JOIN tenants_tenant t ON t.id = l.tenant_id AND t.closed_at IS NULL
    WHERE l.tenant_id = ANY(%s::bigint[]) OR (%s::bigint[] IS NULL AND (l.used_at IS NULL OR l.used_at < %s))
    ORDER BY l.used_at NULLS FIRST LIMIT %s)
 SELECT l.tenant_id,
-       (SELECT count(*) FROM (SELECT 1 FROM automation_event e WHERE e.tenant_id = l.tenant_id
-                               LIMIT l.events_kept + 1) x), l.events_kept,
+       (SELECT count(*) FROM (SELECT e.created_at, e.details_removed_at FROM automation_event e
+                               WHERE e.tenant_id = l.tenant_id ORDER BY e.id DESC LIMIT l.events_kept) x
+         WHERE x.details_removed_at IS NULL
+           AND x.created_at > (SELECT automation_now()) - make_interval(days => l.retention_days)), l.events_kept,
        (SELECT count(*) FROM automation_rule r WHERE r.tenant_id = l.tenant_id AND r.deleted_at IS NULL), l.rules,
        n.running, n.max_running,
        NOT n.paused AND n.running >= n.max_running AND EXISTS (
