@@ -30,7 +30,7 @@ def do(name: str, record: Any, tenant: Tenant, *, now: datetime = NOW, **params:
     kind = action(name)
     with acting_for(tenant.pk):
         door = LocalDoor(
-            record=take(entry, tenant.pk, record.pk),
+            record=take(entry, tenant.pk, [record.pk])[0],
             tenant_id=tenant.pk,
             record_key=f"{entry.name}:{record.pk}",
             now=now,
