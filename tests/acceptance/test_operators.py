@@ -5,11 +5,12 @@ import time
 from collections import Counter
 
 import pytest
-from acceptance.harness.clusters import CONTROL_POLL, DEADLINE
+from acceptance.harness.clusters import CONTROL_POLL, DEADLINE, SWEEP
 from acceptance.harness.scenario import Site, delay, note, webhook
 from acceptance.harness.waiting import until
 from acceptance.harness.world import World
 
+from automation.engine import rules
 from automation.engine.operate import bulk, runs
 from automation.engine.operate.dead_letters import retry
 from automation.engine.operate.replay import replay
@@ -157,6 +158,25 @@ def test_a_run_paused_amid_its_step_stops_after_it_and_goes_on_where_it_was(worl
         runs.resume(site.runs()[0]["id"])
     until(lambda: site.ended(1), within=20, about="the run's end", told=world.tails)
     assert len(hook.entries()) == 2
+    world.check()
+
+
+def test_a_run_that_outlives_its_rules_limit_is_ended_by_the_workers(world: World) -> None:
+    site = world.site()
+    rule = site.rule([delay("PT1H"), note()], fields=["priority"])
+    with site.acting():
+        draft = rules.find(rule).draft
+        saved = rules.save_draft(rule, {**draft.definition, "expires": "PT2S"}, base_revision=draft.revision)
+        rules.publish(rule, revision=saved.revision)
+    (ticket,) = site.tickets(1)
+    world.cluster(2)
+    site.change(ticket, priority="urgent")
+
+    until(lambda: site.ended(1, "failed"), within=20, about="the run's end", told=world.tails)
+
+    (run,) = site.runs()
+    assert run["reason"] == "expired"
+    assert 2 <= (run["ended_at"] - run["created_at"]).total_seconds() < 2 + 4 * SWEEP
     world.check()
 
 

@@ -174,6 +174,26 @@ class TestPausingOneRun:
         assert (left.done, left.never, left.under_way, left.dead_letters) == (["one"], ["wait"], [], 0)
 
 
+def test_a_paused_run_is_held_by_the_in_process_runner_too(world: World) -> None:
+    rule = tell(world, WAIT, note("tell", "Hi"))
+    ticket = world.ticket()
+    world.change(ticket, run=False, priority="urgent")
+    world.run_until_held()
+    with world.acting():
+        verbs.pause(world.runs(rule)[0].pk)
+    world.run()
+    assert world.states(rule) == ["paused"]
+
+    with world.acting():
+        verbs.resume(world.runs(rule)[0].pk)
+    world.adopt_timers()
+    world.run()
+
+    assert world.states(rule) == ["succeeded"]
+    with world.acting():
+        assert notes(ticket) == ["Hi"]
+
+
 class TestByHand:
     def test_a_dead_step_that_was_done_by_hand_lets_its_run_go_on_with_its_output(
         self, world: World, crew: Crew

@@ -108,6 +108,7 @@ def test_an_action_that_this_release_lacks_and_lost_workers_are_told_apart(
 
 def test_the_watch_goes_round_over_all_tenants_and_tells_each_once(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stuck, "AT_ONCE", 2)
+    monkeypatch.setattr(stuck, "SLICE", 0)
     runs = [make_live_run(rule, deadline_at=clock.now() + LIFE) for _ in range(5)]
     Timer.objects.filter(run_id__in=[runs[0].pk, runs[3].pk]).delete()
     watch = Watch()
