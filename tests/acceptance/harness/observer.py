@@ -44,6 +44,10 @@ ALWAYS = {
          WHERE r.tenant_id <> x.tenant_id
         UNION ALL SELECT x.id FROM automation_timer x JOIN automation_lane l ON l.id = x.lane_id
          WHERE l.tenant_id <> x.tenant_id""",
+    "a run's event, rule and version exist": """
+        SELECT r.id FROM automation_run r WHERE NOT EXISTS (SELECT 1 FROM automation_event e WHERE e.id = r.event_id)
+            OR NOT EXISTS (SELECT 1 FROM automation_rule u WHERE u.id = r.rule_id)
+            OR NOT EXISTS (SELECT 1 FROM automation_ruleversion v WHERE v.id = r.rule_version_id)""",
     "a lease belongs to a worker": """
         SELECT x.id, x.worker_id FROM automation_timer x WHERE x.state = 'leased'
            AND NOT EXISTS (SELECT 1 FROM automation_worker w WHERE w.id = x.worker_id)""",
