@@ -81,9 +81,7 @@ def of_record(
     if model != trigger.model:
         raise Refused(_("This rule is for records of %(model)s.") % {"model": trigger.model})
     entry = registry.model(model)
-    if not entry.model._default_manager.filter(pk=record).exists():
-        raise LookupError(f"There is no {model} {record}.")
-    snapshot, cut = snapshot_of(entry, record)
+    snapshot, cut = _present(entry, record)
     change = _change(trigger)
     before, after, remarks = _pretended(entry, spec, change, snapshot, dict(was or {}))
     facts = _facts(change, before=before, after=after, snapshot=snapshot, data=dict(data or {}), cut=cut)
@@ -102,7 +100,7 @@ def of_json(given: Any, spec: RuleSpec, *, rule_id: int | None) -> Sample:
         raise Refused(_("This rule is for records of %(model)s.") % {"model": trigger.model})
     snapshot, cut = dict(given.get("snapshot", {})), list[str]()
     if record is not None:
-        present, cut = snapshot_of(registry.model(trigger.model), record)
+        present, cut = _present(registry.model(trigger.model), record)
         snapshot = present | snapshot
     change = given.get("change", _change(trigger))
     before, after = dict(given.get("before", {})), dict(given.get("after", {}))
@@ -112,6 +110,13 @@ def of_json(given: Any, spec: RuleSpec, *, rule_id: int | None) -> Sample:
     sample = _sample(trigger, facts, record, origin=_("your own JSON"), rule_id=rule_id)
     sample = replace(sample, made_up=record is None and trigger.model != "", source=given.get("source", sample.source))
     return replace(sample, name=given.get("name", sample.name))
+
+
+def _present(entry: Automatable, record: int) -> tuple[dict[str, Any], list[str]]:
+    """The values of a record of the current tenant; LookupError where it has none of that id."""
+    if not entry.model._default_manager.filter(pk=record).exists():
+        raise LookupError(f"There is no {entry.name} {record}.")
+    return snapshot_of(entry, record)
 
 
 def _own(given: Any) -> dict[str, Any]:

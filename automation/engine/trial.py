@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from automation.catalog import registry
 from automation.conf import load
-from automation.core.facts import decode, same
+from automation.core.facts import NotThisType, decode, same
 from automation.core.spec import RuleSpec
 from automation.engine import capture, ruleset
 from automation.engine.apart import apart
@@ -33,6 +33,7 @@ from tenants.context import current_tenant
 __all__ = ["Options", "TookTooLong", "definition_of", "rehearse", "trial"]
 
 SECONDS = 5.0  # a trial holds its record, and what else it changes, for so long at most
+STATEMENT_SECONDS = 5
 LOCK_TIMEOUT = "2s"
 T = TypeVar("T")
 
@@ -89,7 +90,7 @@ def rehearse(
         with transaction.atomic():
             with connection.cursor() as cursor:
                 cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
-                cursor.execute(f"SET LOCAL statement_timeout = '{int(SECONDS)}s'")
+                cursor.execute(f"SET LOCAL statement_timeout = '{STATEMENT_SECONDS}s'")
             report = _Trial(tenant_id, document, rule_id, options or Options()).run(sample)
             transaction.set_rollback(True)
     except OperationalError as error:
@@ -194,7 +195,7 @@ def _with_record(sample: Sample) -> Sample:
     for path, raw in snapshot.items():
         known = entry.fields.get(path)
         if known is not None and known.column:
-            value = decode(raw, known.type)
+            value = _decoded(path, raw, known.type)
             columns[entry.model._meta.get_field(known.orm_path).attname] = (  # type: ignore[union-attr]
                 sorted(value) if isinstance(value, frozenset) else value
             )
@@ -207,6 +208,13 @@ def _with_record(sample: Sample) -> Sample:
         remark = _("The facts don't make a record that could be kept: steps that change it are skipped.")
         return replace(sample, remarks=(*sample.remarks, remark))
     return replace(sample, record=record.pk, facts={**sample.facts, "snapshot": present | snapshot})
+
+
+def _decoded(path: str, raw: Any, type_: str) -> Any:
+    try:
+        return decode(raw, type_)
+    except NotThisType as error:
+        raise Refused(_("“%(field)s”: %(problem)s") % {"field": path, "problem": error}) from error
 
 
 def _values(sample: Sample) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def both_high():
 
 
 def draft(world, rule, *steps, condition, **more):
-    whole = {"schema_version": 1, "trigger": when("updated"), "condition": condition, "steps": list(steps), **more}
+    whole = {"schema_version": 1, "trigger": when("updated"), "condition": condition, "steps": list(steps)} | more
     with world.acting():
         rule.draft.refresh_from_db()
         save_draft(rule.pk, whole, base_revision=rule.draft.revision)
@@ -221,3 +221,18 @@ def test_the_command_shows_it_and_stops_one(world, rule, capsys):
     assert "cancelled" in capsys.readouterr().out
     with pytest.raises(CommandError, match="has ended"):
         call_command("automation_backtest", "--tenant", world.tenant.slug, "--cancel", str(made["id"]))
+
+
+def test_events_without_a_record_are_judged_too(world):
+    limit = {"kind": "limit_reached", "params": {"limits": ["rules"]}}
+    hook = step("t", "call_webhook", connection="hook")
+    world.connection()
+    world.ticket()
+    rule = world.rule("Limits", hook, trigger=limit)
+    draft(world, rule, hook, condition=None, trigger={"kind": "limit_reached", "params": {}})
+    for name in ("rules", "running"):
+        facts = {"snapshot": {}, "data": {"limit": name}, "outcomes": [name]}
+        with world.acting():
+            Event.objects.create(tenant=world.tenant, kind="limit_reached", source="automation", facts=facts)
+    found = done(world, rule)
+    assert (found.judged, found.counts["both"], found.counts["new"]) == (2, 1, 1)

@@ -159,6 +159,7 @@ def test_own_facts_may_speak_of_a_record_that_does_not_exist(world):
         ({"before": 1}, "“before” is a JSON object"),
         ({"record": "12"}, "number of a record"),
         ({"model": "crm.lead"}, "for records of helpdesk.ticket"),
+        ({"snapshot": {"customer": "soon"}}, "customer"),
     ],
 )
 def test_own_facts_that_make_no_sense_are_refused_with_a_sentence(world, given, said):
@@ -176,6 +177,8 @@ def test_another_tenants_record_event_and_run_are_as_if_they_did_not_exist(world
         tried(world, what, on_record(ticket))
     with pytest.raises(Event.DoesNotExist):
         tried(world, what, lambda spec: samples.of_event(event.pk))
+    with pytest.raises(LookupError):
+        tried(world, what, lambda spec: samples.of_json({"record": ticket.pk}, spec, rule_id=None))
 
 
 def test_a_rule_that_does_not_wait_for_an_earlier_run_of_it(world):

@@ -166,6 +166,9 @@ def _step_lines(step: StepTried) -> Iterator[str]:
     why = f" ({step.reason or step.error})" if step.reason or step.error else ""
     until = f" until {step.until}" if step.until else ""
     yield f"{margin}{step.id}: {step.label or step.kind}: {step.state}{why}{until}"
+    taken = next((arm.id for arm in step.arms if arm.taken), "otherwise" if step.arms else "")
+    if taken and step.state == "succeeded":
+        yield f"{margin}  goes on with: {taken}"
     for request in step.requests:
         yield f"{margin}  would send to {request.to}" + (f": {request.subject}" if request.subject else "")
         yield from (f"{margin}    {name}: {value}" for name, value in request.headers.items())
