@@ -30,8 +30,8 @@ def test_it_opens_when_five_records_fail_that_are_half_of_the_last_quarter_of_an
     world: World, calls: list[Call]
 ) -> None:
     with world.acting():
-        connection = Connection.objects.filter(name="hook").first() or world.connection()
         Connection.objects.update(breaker="closed", breaker_trips=0)
+        connection = Connection.objects.filter(name="hook").first() or world.connection()
         ConnectionCall.objects.all().delete()
     clock, seen, is_open = datetime(2026, 3, 2, tzinfo=UTC), [], False
     health = Health(lambda: clock)
