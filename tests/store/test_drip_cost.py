@@ -1,0 +1,52 @@
+"""Letting out what is held costs what is let out, however much is held and however many tenants there are."""
+
+import psycopg
+import pytest
+
+from tests.store.conftest import Row, Store
+from tests.store.test_cost import backlog, buffers, sequential_scans
+
+LET_OUT = "SELECT automation_let_out(interval '0.2 seconds')"
+
+
+def drips(store: Store, *, tenants: int, each: int) -> None:
+    """So many tenants' drips, each with so many held steps, beside a backlog of the others."""
+    lanes = backlog(store, lanes=1_000, timers=20_000)[:tenants]
+    store.run(
+        "INSERT INTO automation_pause (scope, tenant_id, level, reason, actor, ended_at, ended_by)"
+        " SELECT 'tenant', l.tenant_id, 'hold', '', '', now(), '' FROM automation_lane l WHERE l.id = ANY(%s)",
+        lanes,
+    )
+    store.run(
+        "INSERT INTO automation_drip (pause_id, tenant_id, scope, rate) SELECT p.id, p.tenant_id, 'tenant', 600"
+        " FROM automation_pause p"
+    )
+    store.run(
+        "INSERT INTO automation_timer (lane_id, tenant_id, kind, state, due_at, drip_id)"
+        " SELECT l.id, l.tenant_id, 'step', 'held', now() - k * interval '1 second', d.id"
+        " FROM automation_drip d JOIN automation_lane l ON l.tenant_id = d.tenant_id, generate_series(1, %s) k",
+        each,
+    )
+    store.run("VACUUM ANALYZE automation_timer, automation_lane, automation_drip")
+
+
+@pytest.mark.fault(47)
+def test_a_look_at_what_is_held_reads_as_much_of_a_lot_as_of_a_little(store: Store) -> None:
+    read = {}
+    for each in (100, 10_000):
+        store.run("TRUNCATE automation_timer, automation_pause CASCADE")
+        store.run("UPDATE automation_lane SET due_hint = false, running = 0")
+        drips(store, tenants=10, each=each)
+        read[each] = buffers(store, LET_OUT)
+    assert read[10_000] <= 3 * read[100], read
+
+
+@pytest.mark.fault(47)
+def test_a_look_at_what_is_held_reads_no_table_from_end_to_end(store: Store) -> None:
+    drips(store, tenants=10, each=2_000)
+
+    def look(connection: psycopg.Connection[Row]) -> None:
+        connection.execute(LET_OUT)
+
+    found = sequential_scans(store, look)
+    assert not any(found.values()), found
