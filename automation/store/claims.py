@@ -96,7 +96,14 @@ def claim(
         " LEFT JOIN automation_stepexecution s ON s.id = c.step_id",
         [worker, pool, most, take, timedelta(seconds=deadline), floor, match_only],
     )
-    return [Claimed(*row) for row in found]
+    # The claim sees timers that were committed after this statement began, the join doesn't see their steps: they are
+    # looked at once more, for a step of no kind would be taken for a local one.
+    return [Claimed(*row) if row[5] is None or row[14] else Claimed(*row[:14], *_kind_of(row[5])) for row in found]
+
+
+def _kind_of(step_id: int) -> tuple[str, str]:
+    found = statements.rows("SELECT kind, action FROM automation_stepexecution WHERE id = %s", [step_id])
+    return (found[0][0], found[0][1]) if found else ("", "")
 
 
 def adopt(worker: uuid.UUID) -> list[Claimed]:
