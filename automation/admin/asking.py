@@ -12,6 +12,7 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext_lazy as _
 
 from automation.admin.base import AT_ONCE, act
+from automation.engine.operate.bulk import FASTEST
 
 APPLY = "apply"
 REASON = 400
@@ -54,7 +55,7 @@ class PostponeForm(ReasonForm):
 class PaceForm(ReasonForm):
     """How fast, how many at most, and when to stop."""
 
-    rate = forms.FloatField(label=_("A second"), initial=10, min_value=0.001, max_value=1000)
+    rate = forms.FloatField(label=_("A second"), initial=10, min_value=0.001, max_value=FASTEST)
     most = forms.IntegerField(label=_("At most"), required=False, min_value=1)
     stop_after = forms.IntegerField(
         label=_("Stop when so many have failed again"), required=False, min_value=1, initial=10

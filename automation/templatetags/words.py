@@ -135,7 +135,6 @@ VERB_WORDS: dict[str, StrPromise] = {
     "run_now": _("made a waiting step due at once"),
     "replay": _("replayed the run"),
     "wake": _("woke the run"),
-    "expire": _("ended the run at the end of its longest life"),
 }
 HELD_REASONS = frozenset({Reason.PAUSED, Reason.RULE_OFF})
 LOOP_REASONS = frozenset({Reason.LOOP_SAME_RULE, Reason.LOOP_DEPTH, Reason.LOOP_BUDGET, Reason.RATE})
