@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from automation.engine import connections
+from automation.engine.operate import Refused
 from automation.management.verbs import VerbCommand
 from automation.models import Connection
 
@@ -23,7 +24,10 @@ class Command(VerbCommand):
     def act(self, options: dict[str, Any]) -> list[dict[str, Any]]:
         """Switches on, then lists."""
         if options["switch_on"] is not None:
-            connections.switch_on(Connection.objects.get(name=options["switch_on"]).pk)
+            chosen = Connection.objects.filter(name=options["switch_on"]).first()
+            if chosen is None:
+                raise Refused(f"The tenant has no connection {options['switch_on']!r}.")
+            connections.switch_on(chosen.pk)
         found = []
         for one in Connection.objects.order_by("name"):
             health = connections.health(one)
