@@ -71,10 +71,22 @@ def scene_of(footprint: Footprint, write: Write) -> Scene:
         change="updated",
         may_change=footprint.written(write.model),
         after=tuple((one.field, one.values) for one in alone if one.values is not None),
+        moved=tuple(_moved(footprint, write)),
         holds=tuple((one.field, one.holds) for one in alone if one.holds),
         lacks=tuple((one.field, one.lacks) for one in alone if one.lacks),
         must_change=(write.fields,),
     )
+
+
+def _moved(footprint: Footprint, write: Write) -> Iterator[tuple[str, Values]]:
+    """What fields become that other steps of the run write, where all of those say it."""
+    mine = [one for one in footprint.writes if not one.created and one.model == write.model]
+    for name in sorted(footprint.written(write.model)):
+        writings = [writing for one in mine for writing in one.writings if writing.field == name]
+        if name not in write.fields or len(writings) > 1:
+            known = [writing.values for writing in writings if writing.values is not None]
+            if len(known) == len(writings):
+                yield name, tuple(dict.fromkeys(value for values in known for value in values))
 
 
 def lasting(footprint: Footprint, write: Write, moved: frozenset[str]) -> Iterator[Leaf]:

@@ -31,13 +31,14 @@ class Scene:
     """An event that may come: what kind of change it is, and what is sure about its fields.
 
     `may_change` None: any watched field. `after` are the values that a field can only have in it, by field (raw, but
-    tags as tuples); `holds` and `lacks` what its set of tags has or hasn't. One field of each set in `must_change` has
-    changed.
+    tags as tuples), `moved` those that it has where the event carries it; `holds` and `lacks` what its set of tags has
+    or hasn't. One field of each set in `must_change` has changed.
     """
 
     change: str = "updated"
     may_change: frozenset[str] | None = None
     after: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    moved: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     holds: tuple[tuple[str, frozenset[Any]], ...] = ()
     lacks: tuple[tuple[str, frozenset[Any]], ...] = ()
     must_change: tuple[frozenset[str], ...] = ()
@@ -61,6 +62,7 @@ class _Part(NamedTuple):
     may: bool
     must: bool
     after: tuple[Any, ...] | None
+    moved: tuple[Any, ...] | None
     holds: frozenset[Any]
     lacks: frozenset[Any]
 
@@ -73,6 +75,7 @@ def ways(field: str, leaves: Sequence[Leaf], known: Known, scene: Scene, moment:
         may=may and (scene.may_change is None or field in scene.may_change),
         must=frozenset({field}) in scene.must_change,
         after=_of(scene.after, field, None),
+        moved=_of(scene.moved, field, None),
         holds=_of(scene.holds, field, frozenset()),
         lacks=_of(scene.lacks, field, frozenset()),
     )
@@ -89,14 +92,18 @@ def _ways(field: str, leaves: tuple[Leaf, ...], known: Known, part: _Part, momen
     if values is None:
         return None
     values = [one for one in values if known.nullable or one.raw is not None]
-    now = [one for one in values if _fits(one.raw, part)] if part.after is None else list(map(_given, part.after))
+    given = [Example(list(raw) if isinstance(raw, tuple) else raw) for raw in part.after or part.moved or ()]
+    now = given if part.after is not None else [one for one in [*values, *given] if _fits(one.raw, part)]
     judges = [judge_of(leaf) for leaf in leaves]
     befores = _befores(values, leaves, known)
     if len(now) * len(befores) > MOST:
         return None
     found: dict[tuple[tuple[Result, ...], bool], bool] = {}
+    moved = None if part.moved is None else [one.raw for one in given]
     for one in now:
         for before, carried in _moves(one.raw, befores, part):
+            if carried and moved is not None and one.raw not in moved:
+                continue
             results = _results(judges, field, before, one.raw, carried=carried, change=part.change, moment=moment)
             found[results, carried] = found.get((results, carried), True) and one.rare
     return tuple(Way(results, carried, rare) for (results, carried), rare in found.items())
@@ -110,10 +117,6 @@ def _befores(values: Sequence[Example], leaves: Iterable[Leaf], known: Known) ->
     if not any(OPERATORS[leaf.op].reads == "change" for leaf in leaves):
         return [_ANY]
     return [one.raw for one in (values[:3] if known.type in ("tags", "references") else values)]
-
-
-def _given(value: Any) -> Example:
-    return Example(list(value) if isinstance(value, tuple) else value)
 
 
 def _fits(raw: Any, part: _Part) -> bool:

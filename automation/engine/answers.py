@@ -10,7 +10,10 @@ from automation.models import Event, Rule, Run
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One comparison of the condition in words, with the value read for it, and whether the verdict hung on it."""
+    """One comparison of the condition in words, with the value read for it, and whether the verdict hung on it.
+
+    `reason` as in a `LeafReport`, or "unchanged": it asks for a change that the event doesn't carry.
+    """
 
     id: str
     text: str

@@ -11,6 +11,7 @@ from automation.core.conditions import explain as explain_leaves
 from automation.core.deciding import decisive
 from automation.core.gates import Gate, Heard, reason_of, trigger_gate
 from automation.core.moments import Moment
+from automation.core.operators import OPERATORS
 from automation.engine import explain_words as words
 from automation.engine.answers import Answer, Comparison, Explanation
 from automation.engine.guards_explained import Guards
@@ -210,11 +211,19 @@ class _Explainer:
                 leaf.wanted,
                 leaf.read,
                 leaf.result,
-                leaf.reason,
+                _remark(leaf),
                 leaf.id in found.decided,
             )
             for leaf in found.leaves
         ]
+
+
+def _remark(leaf: LeafReport) -> str:
+    """What people should know of a comparison: of a change that there was none, which isn't an empty value."""
+    operator = OPERATORS.get(leaf.op)
+    if operator is not None and operator.reads == "change" and leaf.read is None and leaf.result != "not_needed":
+        return "unchanged"
+    return leaf.reason
 
 
 def _state_gate(state: RuleState) -> Gate | None:

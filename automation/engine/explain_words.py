@@ -144,7 +144,7 @@ def _comparison(one: Comparison) -> str:
     if isinstance(one.read, dict) and one.read.keys() == {"before", "after"}:
         names |= {"before": value(one.read["before"]), "after": value(one.read["after"])}
         return _("“%(comparison)s” (it went from “%(before)s” to “%(after)s”)") % names
-    if one.read is None and one.reason != "no_value":
+    if one.reason == "unchanged":
         return _("“%(comparison)s” (it did not change)") % names
     return _("“%(comparison)s” (it was “%(read)s”)") % names
 

@@ -112,6 +112,10 @@ def test_a_scene_narrows_what_can_be() -> None:
     assert can(leaf("tags", "has_any", frozenset({"vip", "late"})), tagged)
     assert not can(leaf("tags", "has_none", frozenset({"vip"})), tagged)
     assert not can(leaf("status", "changed_from", "open"), Scene(change="created"))
+    perhaps = Scene(may_change=frozenset({"status", "tags"}), moved=(("status", ("solved",)),))
+    assert can(leaf("status", "is", "open"), perhaps)
+    assert can(leaf("status", "changed_to", "solved"), perhaps)
+    assert not can(leaf("status", "changed_to", "open"), perhaps)
 
 
 VALUES: dict[str, Any] = {
@@ -163,3 +167,5 @@ def test_nothing_that_happens_was_called_impossible(condition: Condition, before
     known = {name: tuple(value) if isinstance(value, list) else value for name, value in after.items()}
     exact = Scene(may_change=frozenset(changed), after=tuple((name, (known[name],)) for name in VALUES))
     assert can(condition, exact, wanted=verdict.is_true)
+    loose = Scene(may_change=frozenset(changed), moved=tuple((name, (known[name],)) for name in changed))
+    assert can(condition, loose, wanted=verdict.is_true)

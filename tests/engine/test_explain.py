@@ -58,6 +58,18 @@ def test_a_condition_that_did_not_hold_is_told_with_the_value_that_was_read(worl
     assert answer.agrees
 
 
+def test_a_change_that_there_was_not_is_told_apart_from_an_empty_value(world: World) -> None:
+    either = {"any": [leaf("status", "changed_to", "open"), leaf("customer.plan", "is", "gold")]}
+    rule = world.rule("Either", set_field("s", "priority", "high"), condition=either)
+    ticket = world.ticket(status="pending")
+    world.change(ticket, subject="Another")
+    said = last(world, rule, ticket).sentence
+    assert "“status becomes open” (it did not change)" in said
+    assert "gold” (it was “empty”)" in said
+    world.change(ticket, status="new")
+    assert "“status becomes open” (it went from “pending” to “new”)" in last(world, rule, ticket).sentence
+
+
 @pytest.mark.case("S08")
 def test_a_rule_that_was_off_says_who_switched_it_off_and_when(world: World) -> None:
     rule = world.rule("Any", set_field("s", "priority", "high"))

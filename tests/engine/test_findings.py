@@ -103,6 +103,15 @@ def test_a_rule_that_makes_records_of_its_own_kind_is_named(world: World) -> Non
     assert ["Other title"] not in [[place.rule_name for place in one.places] for one in of_kind(world, "loop")]
 
 
+def test_what_the_steps_of_one_run_write_together_is_looked_at_together(world: World) -> None:
+    close = [set_field("close", "status", "closed"), step("tag", "add_tags", tags=["done"])]
+    trigger = when("updated", fields=["status", "comments"])
+    world.rule("Close", *close, trigger=trigger, condition=leaf("status", "in", ["pending", "solved"]))
+    assert of_kind(world, "loop") == []  # an event of its tags may carry the status, which is closed by then
+    world.rule("Solve", *close[1:], set_field("s", "status", "solved"), trigger=trigger, condition=None)
+    assert {place.rule_name for one in of_kind(world, "loop") for place in one.places} == {"Close", "Solve"}
+
+
 def test_steps_that_are_off_or_never_reached_write_nothing(world: World) -> None:
     off = {**set_field("s", "priority", "high"), "off": True}
     world.rule("Off", off, {"id": "end", "kind": "stop"}, set_field("t", "priority", "low"))
