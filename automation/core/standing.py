@@ -70,20 +70,12 @@ class _Part(NamedTuple):
 def ways(field: str, leaves: Sequence[Leaf], known: Known, scene: Scene, moment: Moment) -> Sequence[Way] | None:
     """All the ways, each outcome once; None where too many or comparisons of a sort that examples can't decide."""
     may = known.watched and not field.startswith(EVENT_PREFIX)
-    part = _Part(
-        change=scene.change,
-        may=may and (scene.may_change is None or field in scene.may_change),
-        must=frozenset({field}) in scene.must_change,
-        after=_of(scene.after, field, None),
-        moved=_of(scene.moved, field, None),
-        holds=_of(scene.holds, field, frozenset()),
-        lacks=_of(scene.lacks, field, frozenset()),
-    )
+    after, moved = (dict(pairs).get(field) for pairs in (scene.after, scene.moved))
+    holds, lacks = (dict(pairs).get(field, frozenset()) for pairs in (scene.holds, scene.lacks))
+    may = may and (scene.may_change is None or field in scene.may_change)
+    must = frozenset({field}) in scene.must_change
+    part = _Part(scene.change, may, must, after, moved, holds, lacks)
     return _ways(field, tuple(leaves), known, part, moment)
-
-
-def _of(pairs: Iterable[tuple[str, Any]], field: str, otherwise: Any) -> Any:
-    return next((value for name, value in pairs if name == field), otherwise)
 
 
 @lru_cache(maxsize=20_000)  # rules ask the same of a field again and again, and most events leave most fields alone
