@@ -32,6 +32,7 @@ from automation.engine.history import history_of, pending_for
 from automation.engine.imports import ImportRule, rules_on_import
 from automation.engine.operate import Refused
 from automation.engine.posting import DifferentBody, manual_rules_for, post_event, run_by_hand
+from automation.engine.retention.erase import Erased, erase
 from automation.engine.sources import by_api, importing, receiving_mail
 from automation.engine.watched import Watched
 
@@ -44,6 +45,7 @@ __all__ = [
     "Context",
     "DifferentBody",
     "Effect",
+    "Erased",
     "FieldRef",
     "GroupRef",
     "ImportRule",
@@ -68,6 +70,7 @@ __all__ = [
     "add_span",
     "automatable",
     "by_api",
+    "erase",
     "fit",
     "history_of",
     "importing",

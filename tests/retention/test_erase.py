@@ -9,8 +9,8 @@ from django.db import connection
 
 from automation.catalog.action import Outcome
 from automation.engine.operate import Refused
-from automation.engine.retention.erase import Erased, erase
 from automation.engine.trace import trace
+from automation.extend import Erased, erase
 from automation.models import Event, Notice, StepExecution
 from northwind.helpdesk.models import Customer, Ticket
 from tenants.models import AuditEntry
