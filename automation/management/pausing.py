@@ -133,6 +133,8 @@ def say(out: OutputWrapper, found: dict[str, Any]) -> None:
     for name in ("in_flight", "tenants", "kept_events", "held_runs", "timers_due"):
         if name in found:
             out.write(f"{name.replace('_', ' ')}: {found[name]}")
+    for one in found.get("most", []):
+        out.write(f"  {one['tenant']}: {one['events']} events, {one['steps']} steps")
     if found.get("workers"):
         out.write(f"workers that are on something: {', '.join(found['workers'])}")
     if drip:
@@ -169,6 +171,7 @@ def _of_installation() -> dict[str, Any]:
         "tenants": status.tenants,
         "kept_events": status.kept_events,
         "timers_due": status.timers_due,
+        "most": [{"tenant": one.slug, "events": one.events, "steps": one.steps} for one in status.most],
     }
 
 

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -96,14 +96,18 @@ def claim(
         " LEFT JOIN automation_stepexecution s ON s.id = c.step_id",
         [worker, pool, most, take, timedelta(seconds=deadline), floor, match_only],
     )
-    # The claim sees timers that were committed after this statement began, the join doesn't see their steps: they are
-    # looked at once more, for a step of no kind would be taken for a local one.
-    return [Claimed(*row) if row[5] is None or row[14] else Claimed(*row[:14], *_kind_of(row[5])) for row in found]
+    return [_with_step(Claimed(*row)) for row in found]
 
 
-def _kind_of(step_id: int) -> tuple[str, str]:
-    found = statements.rows("SELECT kind, action FROM automation_stepexecution WHERE id = %s", [step_id])
-    return (found[0][0], found[0][1]) if found else ("", "")
+def _with_step(one: Claimed) -> Claimed:
+    """The claim sees timers that were committed after its statement began, the join doesn't see their steps.
+
+    They are looked at once more, for a step of no kind would be taken for a local one.
+    """
+    if one.step_id is None or one.step_kind:
+        return one
+    found = statements.rows("SELECT kind, action FROM automation_stepexecution WHERE id = %s", [one.step_id])
+    return replace(one, step_kind=found[0][0], action=found[0][1]) if found else one
 
 
 def adopt(worker: uuid.UUID) -> list[Claimed]:

@@ -31,7 +31,9 @@ def root(db: None, client: Client) -> Client:
 
 def test_a_superuser_stops_the_whole_installation_and_lets_it_go_on_at_a_rate(root: Client, acme: Place) -> None:
     make_live_run(make_rule(acme.tenant))
-    assert "steps due: 1" in root.get(reverse(INSTALLATION)).content.decode()
+    page = root.get(reverse(INSTALLATION)).content.decode()
+    assert "steps due: 1" in page
+    assert f"{acme.tenant.name}: 0 events, 1 steps" in page
 
     root.post(reverse(INSTALLATION), {"level": "hold", "reason": "restored", "rate": ""})
 

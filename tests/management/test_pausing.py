@@ -63,6 +63,7 @@ def test_rules_connections_and_the_installation_have_the_same_switch(acme: Place
     assert set(Pause.objects.filter(ended_at=None).values_list("scope", flat=True)) == {
         *("rule", "connection", "installation")
     }
+    assert "acme: 0 events, 1 steps" in told("automation_pause", "--installation", "--show")
     told("automation_resume", "--installation", "--recent", "2h")
     told("automation_resume", "--tenant", "acme", "--connection", "pager")
     told("automation_resume", "--tenant", "acme", "--rule", str(rule.pk), "--drop")

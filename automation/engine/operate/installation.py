@@ -13,15 +13,28 @@ from automation.store import installation as rows
 from automation.store import pauses, timers
 from tenants import audit
 from tenants.context import acting_for, current_actor
+from tenants.models import Tenant
 
 LEVELS = ("new", "hold")
+SHOWN = 20  # tenants named one by one
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOfTenant:
+    """How much of one tenant is kept or due."""
+
+    slug: str
+    name: str
+    events: int
+    steps: int
 
 
 @dataclass(frozen=True, slots=True)
 class InstallationStatus:
     """Whether the whole installation runs: "running", "pausing" while workers are on something, or "paused".
 
-    `tenants` have something kept or due; the numbers count them all together, to a bound for each tenant.
+    `tenants` have something kept or due; the numbers count them all together, to a bound for each tenant; `most` are
+    those with the most.
     """
 
     state: str
@@ -31,6 +44,7 @@ class InstallationStatus:
     tenants: int
     kept_events: int
     timers_due: int
+    most: list[HeldOfTenant]
 
 
 def installation_status() -> InstallationStatus:
@@ -46,7 +60,17 @@ def installation_status() -> InstallationStatus:
         tenants=len(holding),
         kept_events=sum(events for _tenant, events, _steps in holding),
         timers_due=sum(steps for _tenant, _events, steps in holding),
+        most=_named(sorted(holding, key=lambda one: one[1] + one[2], reverse=True)[:SHOWN]),
     )
+
+
+def _named(holding: list[tuple[int, int, int]]) -> list[HeldOfTenant]:
+    tenants = Tenant.objects.in_bulk([tenant_id for tenant_id, _events, _steps in holding])
+    return [
+        HeldOfTenant(tenants[one].slug, tenants[one].name, events, steps)
+        for one, events, steps in holding
+        if one in tenants
+    ]
 
 
 def pause_installation(
