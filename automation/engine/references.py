@@ -1,6 +1,6 @@
 """Says which connections, members and groups a tenant has, and switches off the rules that have lost one."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -77,14 +77,18 @@ def problems_of(
     return []
 
 
-def broken_rules(references: References, *, fields_too: bool = True) -> list[tuple[Rule, list[Problem]]]:
+def broken_rules(
+    references: References, *, fields_too: bool = True, sound: Collection[int] = ()
+) -> list[tuple[Rule, list[Problem]]]:
     """The current tenant's rules that are on and name something which is gone, each with its problems.
 
     Without `fields_too` only what the tenant keeps itself counts: connections, groups and members. What this process's
-    catalog lacks may be of a newer release.
+    catalog lacks may be of a newer release. Versions in `sound` (ids) aren't judged again.
     """
     found = []
     for rule, definition in _live():
+        if rule.published_id in sound:
+            continue
         problems = problems_of(definition, references, published=True)
         counted = [one for one in problems if fields_too or one.code in OF_THE_TENANT]
         if counted:
@@ -92,14 +96,22 @@ def broken_rules(references: References, *, fields_too: bool = True) -> list[tup
     return found
 
 
-def switch_off_broken(references: References | None = None, *, fields_too: bool = True) -> list[Rule]:
+def live_versions() -> frozenset[int]:
+    """The ids of the versions of the current tenant's rules that are on."""
+    live = Rule.objects.filter(on=True, deleted_at=None, published__isnull=False)
+    return frozenset(pk for pk in live.values_list("published_id", flat=True) if pk is not None)
+
+
+def switch_off_broken(
+    references: References | None = None, *, fields_too: bool = True, sound: Collection[int] = ()
+) -> list[Rule]:
     """Switches off the current tenant's rules that name something which is gone, and tells their people.
 
     To be called after a connection, member, group or field was deleted. Their waiting runs are held, their events
-    aren't matched by them, and no other rule is touched.
+    aren't matched by them, and no other rule is touched. Versions in `sound` aren't judged again.
     """
     tenant_id = current_tenant()
-    broken = broken_rules(references or References(tenant_id), fields_too=fields_too)
+    broken = broken_rules(references or References(tenant_id), fields_too=fields_too, sound=sound)
     for rule, problems in broken:
         _switch_off(tenant_id, rule, problems)
     return [rule for rule, _problems in broken]

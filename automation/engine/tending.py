@@ -10,7 +10,7 @@ import structlog
 from django.db import Error
 
 from automation.catalog.fingerprint import fingerprint
-from automation.engine.references import References, switch_off_broken
+from automation.engine.references import References, live_versions, switch_off_broken
 from automation.engine.rules.owners import tell_owners_gone
 from automation.models import Lane, Sweep, Worker
 from automation.store import clock, timers
@@ -25,6 +25,15 @@ REMEMBERED = 20_000
 TENANTS = 500
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A tenant as it was last seen: `sound` are the versions that were live and judged then, `same` says by what."""
+
+    version: int
+    same: tuple[int, bool]
+    sound: frozenset[int]
+
+
 @dataclass(slots=True)
 class Tending:
     """One process at a time does a slice of the round, and the next goes on where it stopped, whichever it is.
@@ -35,7 +44,7 @@ class Tending:
     worker: uuid.UUID
     every: float
     _fields_too: bool = False
-    _sound: OrderedDict[int, tuple[int, int, bool]] = field(default_factory=OrderedDict)
+    _known: OrderedDict[int, _Known] = field(default_factory=OrderedDict)
 
     def run(self) -> None:
         """Does a slice, where it is time and nobody else is about it."""
@@ -75,17 +84,19 @@ class Tending:
                 log.exception("alarm", what="tending", tenant_id=tenant_id, error=type(error).__name__)
 
     def _switch_off(self, tenant_id: int) -> None:
-        """Judges the tenant's rules only when they, or what they may name, are others than the last time."""
+        """Judges only versions that weren't sound the last time, or all where what they may name isn't the same."""
         references = References(tenant_id)
         version = Lane.objects.values_list("rules_version", flat=True).get(tenant_id=tenant_id)
-        seen = (version, references.content(), self._fields_too)
-        if self._sound.get(tenant_id) == seen:
+        same, known = (references.content(), self._fields_too), self._known.get(tenant_id)
+        if known is not None and (known.version, known.same) == (version, same):
             return
-        for rule in switch_off_broken(references, fields_too=self._fields_too):
+        sound = known.sound if known is not None and known.same == same else frozenset[int]()
+        live = live_versions()
+        for rule in switch_off_broken(references, fields_too=self._fields_too, sound=sound):
             log.warning("broken rule", tenant_id=tenant_id, rule_id=rule.pk, became="off")
-        self._sound[tenant_id] = seen
-        if len(self._sound) > REMEMBERED:
-            self._sound.popitem(last=False)
+        self._known[tenant_id] = _Known(version, same, live)
+        if len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
 
 
 def _open_tenants(after: int) -> Iterator[int]:

@@ -3,13 +3,14 @@
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 
 from automation.catalog import registry
 from automation.core.errors import DefinitionError
-from automation.engine import rules, ruleset, tending
+from automation.engine import references, rules, ruleset, tending
 from automation.engine.operate import Refused
 from automation.engine.tending import Tending
 from automation.engine.usages import Gone, usages
@@ -180,6 +181,25 @@ class TestRounds:
             chore.run()
         assert len(judged) == 2
 
+    def test_after_a_publish_only_the_new_version_is_judged(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        rule, _other = (world.rule(name, set_field("s", "status", "open")) for name in ("One", "Two"))
+        chore = Tending(uuid.uuid4(), every=0)
+        judged: list[str] = []
+        judge = references.problems_of
+        monkeypatch.setattr(
+            references, "problems_of", lambda *a, **k: judged.append(a[0]["steps"][0]["id"]) or judge(*a, **k)
+        )
+        for expected in (["s", "s"], ["t"]):
+            judged.clear()
+            with every_tenant():
+                Sweep.objects.filter(name__startswith="tending").delete()
+                chore.run()
+            assert judged == expected
+            if expected == ["s", "s"]:
+                world.republish(rule, set_field("t", "status", "open"))
+
     def test_a_round_goes_on_where_another_process_stopped(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         worlds = [world, make_world(), make_world()]
         seen: list[int] = []
@@ -199,10 +219,10 @@ class TestRounds:
         User.objects.filter(pk=leaver.user_id).update(is_active=False)
         judge = tending.switch_off_broken
 
-        def fails(references: rules.References, *, fields_too: bool) -> list[Rule]:
+        def fails(references: rules.References, **how: Any) -> list[Rule]:
             if references.tenant_id == other.tenant.pk:
                 raise RuntimeError("a fault of ours")
-            return judge(references, fields_too=fields_too)
+            return judge(references, **how)
 
         monkeypatch.setattr(tending, "switch_off_broken", fails)
         round_()
