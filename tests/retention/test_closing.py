@@ -145,14 +145,14 @@ def test_nothing_goes_of_a_tenant_that_is_opened_meanwhile(acme: Place):
 
 def test_the_command_closes_opens_and_purges(acme: Place, capsys: pytest.CaptureFixture[str]):
     furnish(acme)
-    call_command("automation_close", "acme", "--reason", "contract ended")
+    call_command("automation_close", "--tenant", "acme", "--reason", "contract ended")
     assert "acme is closed. Its data is removed from" in capsys.readouterr().out
-    call_command("automation_close", "acme", "--reopen")
+    call_command("automation_close", "--tenant", "acme", "--reopen")
     assert "acme is open" in capsys.readouterr().out
     with pytest.raises(CommandError, match="not 'acme': nothing was done"):
-        call_command("automation_close", "acme", "--purge-now", "acne")
+        call_command("automation_close", "--tenant", "acme", "--purge-now", "acne")
     assert Tenant.objects.get(slug="acme").is_open
-    call_command("automation_close", "acme", "--purge-now", "acme")
+    call_command("automation_close", "--tenant", "acme", "--purge-now", "acme")
     assert "nothing is left of it" in capsys.readouterr().out
     assert set(rows(acme.tenant).values()) == {0}
     call_command("automation_prune", "--json")

@@ -200,12 +200,12 @@ def test_the_command_says_what_is_left_to_do(world: World, capsys: pytest.Captur
     customer = world.customer(name="Zoe", email=MAIL)
     world.ticket(subject="Help", customer=customer)
     who = f"helpdesk.customer:{customer.pk}"
-    call_command("automation_erase", world.tenant.slug, who, "--dry-run")
+    call_command("automation_erase", who, "--tenant", world.tenant.slug, "--dry-run")
     said = capsys.readouterr().out
     assert "Would change: 1 attempts, 2 events, 1 steps." in said
     assert "full of it: Zoe." in said
-    call_command("automation_erase", world.tenant.slug, who, "--json")
+    call_command("automation_erase", who, "--tenant", world.tenant.slug, "--json")
     assert json.loads(capsys.readouterr().out)["changed"]["events"] == 2
-    for wrong in (["nobody", who], [world.tenant.slug, "helpdesk.customer"], [world.tenant.slug, "helpdesk.car:1"]):
+    for wrong in ((who, "nobody"), ("helpdesk.customer", world.tenant.slug), ("helpdesk.car:1", world.tenant.slug)):
         with pytest.raises(CommandError):
-            call_command("automation_erase", *wrong)
+            call_command("automation_erase", wrong[0], "--tenant", wrong[1])

@@ -126,15 +126,16 @@ def test_a_large_table_is_written_without_holding_it(acme: Place):
 def test_the_command_writes_a_file_that_only_its_owner_reads(acme: Place, tmp_path: Path, capsys: Any):
     furnish(acme, "mine")
     path = tmp_path / "acme.zip"
-    call_command("automation_export", "acme", "--to", str(path))
+    call_command("automation_export", "--tenant", "acme", "--to", str(path))
     assert path.stat().st_mode & 0o777 == 0o600
     assert "rows of" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [path]
     assert "helpdesk.ticket.jsonl" in unpacked(path.read_bytes())
+    assert "command line" in AuditEntry.objects.get(verb="export").actor_name
     for wrong in (
-        ["acme", "--to", str(path)],
-        ["nobody", "--to", "x.zip"],
-        ["acme", "--to", str(tmp_path / "no" / "x.zip")],
+        ["--tenant", "acme", "--to", str(path)],
+        ["--tenant", "nobody", "--to", "x.zip"],
+        ["--tenant", "acme", "--to", str(tmp_path / "no" / "x.zip")],
     ):
         with pytest.raises(CommandError):
             call_command("automation_export", *wrong)

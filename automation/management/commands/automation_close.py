@@ -9,20 +9,23 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from automation.engine.operate import Refused
 from automation.engine.retention.closing import close, reopen
 from automation.engine.retention.rounds import round_of
+from automation.management.arguments import add_tenant, tenant_of
+from automation.management.verbs import person
 from automation.models import Retention
+from tenants.context import acting_as
 from tenants.models import Tenant
 
 EVERY = 2.0  # seconds between two lines of progress
 
 
 class Command(BaseCommand):
-    """`manage.py automation_close acme --reason "contract ended"`: stops it at once; its data goes later."""
+    """`manage.py automation_close --tenant acme --reason "contract ended"`: stops it at once; its data goes later."""
 
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Whom, why, and what of it."""
-        parser.add_argument("tenant", help="the slug of the tenant")
+        add_tenant(parser)
         parser.add_argument("--reason", default="", help="kept in the audit")
         what = parser.add_mutually_exclusive_group()
         what.add_argument("--reopen", action="store_true", help="open it again; possible for 30 days")
@@ -34,20 +37,22 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Says what stands afterwards."""
-        tenant = Tenant.objects.filter(slug=options["tenant"]).first()
-        if tenant is None:
-            raise CommandError(f"There is no tenant {options['tenant']!r}.")
+        tenant = tenant_of(options["tenant"])
         try:
-            if options["reopen"]:
-                reopen(tenant.pk, reason=options["reason"])
-                self.stdout.write(f"{tenant.slug} is open.")
-            elif options["purge_now"] is not None:
-                self._purge(tenant, options["purge_now"], reason=options["reason"])
-            else:
-                goes = close(tenant.pk, reason=options["reason"])
-                self.stdout.write(f"{tenant.slug} is closed. Its data is removed from {goes:%Y-%m-%d %H:%M} UTC on.")
+            with acting_as(person()):
+                self._do(tenant, options)
         except Refused as refusal:
             raise CommandError(str(refusal)) from refusal
+
+    def _do(self, tenant: Tenant, options: dict[str, Any]) -> None:
+        if options["reopen"]:
+            reopen(tenant.pk, reason=options["reason"])
+            self.stdout.write(f"{tenant.slug} is open.")
+        elif options["purge_now"] is not None:
+            self._purge(tenant, options["purge_now"], reason=options["reason"])
+        else:
+            goes = close(tenant.pk, reason=options["reason"])
+            self.stdout.write(f"{tenant.slug} is closed. Its data is removed from {goes:%Y-%m-%d %H:%M} UTC on.")
 
     def _purge(self, tenant: Tenant, again: str, *, reason: str) -> None:
         if again != tenant.slug:

@@ -10,38 +10,37 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from automation.catalog.registry import UnknownKind
 from automation.engine.operate import Refused
 from automation.engine.retention.erase import Erased, erase
+from automation.management.arguments import add_json, add_tenant, tenant_of
+from automation.management.verbs import person
 from tenants.context import acting_for
-from tenants.models import Tenant
 
 EVERY = 2.0  # seconds between two lines of progress
 
 
 class Command(BaseCommand):
-    """`manage.py automation_erase acme helpdesk.customer:12`, and `--also` for what else the person is known by."""
+    """`manage.py automation_erase helpdesk.customer:12 --tenant acme`, and `--also` for another name or address."""
 
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Whose person, which, and what else is looked for."""
-        parser.add_argument("tenant", help="the slug of the tenant")
+        add_tenant(parser)
         parser.add_argument(
             "person", metavar="MODEL:ID", help="such as helpdesk.customer:12; it may be deleted already"
         )
         parser.add_argument("--also", metavar="TEXT", action="append", default=[], help="a name or address; repeatable")
         parser.add_argument("--dry-run", action="store_true", help="only count")
-        parser.add_argument("--json", action="store_true", help="the result as one JSON object")
+        add_json(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Prints what was changed, and what is left to do by hand."""
-        tenant = Tenant.objects.filter(slug=options["tenant"]).first()
-        if tenant is None:
-            raise CommandError(f"There is no tenant {options['tenant']!r}.")
+        tenant = tenant_of(options["tenant"])
         model, _colon, key = options["person"].partition(":")
         if not key.isdecimal():
             raise CommandError("A person is named like helpdesk.customer:12.")
         self.looked, self.said_at = 0, time.monotonic()
         try:
-            with acting_for(tenant.pk):
+            with acting_for(tenant.pk, person()):
                 done = erase(model, int(key), also=options["also"], dry_run=options["dry_run"], progress=self._progress)
         except (Refused, UnknownKind) as error:
             raise CommandError(str(error)) from error

@@ -9,32 +9,34 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine.retention.export import FORMS, export
+from automation.management.arguments import add_tenant, tenant_of
+from automation.management.verbs import person
+from tenants.context import acting_as
 from tenants.models import Tenant
 
 EVERY = 2.0  # seconds between two lines of progress
 
 
 class Command(BaseCommand):
-    """`manage.py automation_export acme --to acme.zip`; `--to -` writes it to standard output."""
+    """`manage.py automation_export --tenant acme --to acme.zip`; `--to -` writes it to standard output."""
 
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Whose data, where to, and in which form."""
-        parser.add_argument("tenant", help="the slug of the tenant")
+        add_tenant(parser)
         parser.add_argument("--to", metavar="FILE", required=True, help="the archive; it must not exist yet")
         parser.add_argument("--form", choices=FORMS, default="jsonl", help="of the files in it")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Writes beside the target and renames at the end, so that half an archive is never taken for a whole one."""
-        tenant = Tenant.objects.filter(slug=options["tenant"]).first()
-        if tenant is None:
-            raise CommandError(f"There is no tenant {options['tenant']!r}.")
+        tenant = tenant_of(options["tenant"])
         self.said_at = time.monotonic()
-        if options["to"] == "-":
-            counts = export(tenant, sys.stdout.buffer, form=options["form"], progress=self._progress)
-        else:
-            counts = self._to_file(tenant, Path(options["to"]), form=options["form"])
+        with acting_as(person()):
+            if options["to"] == "-":
+                counts = export(tenant, sys.stdout.buffer, form=options["form"], progress=self._progress)
+            else:
+                counts = self._to_file(tenant, Path(options["to"]), form=options["form"])
         self.stderr.write(f"{sum(counts.values())} rows of {sum(map(bool, counts.values()))} tables.")
 
     def _to_file(self, tenant: Tenant, path: Path, *, form: str) -> dict[str, int]:

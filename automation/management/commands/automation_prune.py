@@ -5,10 +5,11 @@ import time
 from collections import Counter
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 
 from automation.engine.retention.chore import forget
 from automation.engine.retention.rounds import round_of
+from automation.management.arguments import add_json, tenant_of
 from tenants.models import Tenant
 
 EVERY = 2.0  # seconds between two lines of progress
@@ -26,7 +27,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--seconds", type=float, default=0.0, help="stop after so long; the next round goes on")
         parser.add_argument("--pause", type=float, default=0.0, help="seconds of rest between two batches")
-        parser.add_argument("--json", action="store_true", help="the counts as one JSON object")
+        add_json(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Prints what was removed of each tenant, and progress to stderr."""
@@ -49,11 +50,8 @@ class Command(BaseCommand):
             self.stdout.write("Stopped as asked: there is more to do.")
 
     def _tenants(self, slug: str | None) -> list[Tenant]:
-        found = Tenant.objects.order_by("id")
-        chosen = list(found if slug is None else found.filter(slug=slug))
-        if slug is not None and not chosen:
-            raise CommandError(f"There is no tenant {slug!r}.")
-        return chosen
+        """This one only; without it all of them, one after the other."""
+        return list(Tenant.objects.order_by("id")) if slug is None else [tenant_of(slug)]
 
     def _prune(self, tenant: Tenant, *, pause: float, ends_at: float | None) -> tuple[dict[str, int], bool]:
         removed: Counter[str] = Counter()
