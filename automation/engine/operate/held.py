@@ -5,12 +5,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
+from automation.catalog import registry
 from automation.models import Drip, Lane, Pause
 from automation.store import clock, held, pauses
 from tenants.context import current_tenant
 
 COUNTED = pauses.COUNTED
+CHANGES = {
+    "created": _("%(what)s, created"),
+    "updated": _("%(what)s, changed"),
+    "deleted": _("%(what)s, deleted"),
+}
 AGES = [60, 24 * 60, 7 * 24 * 60]  # minutes: what "only the recent" is offered for
 
 
@@ -78,6 +85,15 @@ class KeptEvents:
     source: str
     events: int
     oldest: datetime
+
+    @property
+    def what(self) -> str:
+        """What happened, in the words that people have for it."""
+        known = registry.models.get(self.model)
+        label = str(known.label) if known is not None else self.model
+        if self.change not in CHANGES:
+            return f"{label} {self.name}".strip()
+        return CHANGES[self.change] % {"what": label}
 
 
 @dataclass(frozen=True, slots=True)
