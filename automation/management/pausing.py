@@ -12,14 +12,13 @@ from django.utils.dateparse import parse_datetime
 
 from automation.engine.operate import pause
 from automation.management.naming import tenant_named
+from automation.management.verbs import person
 from automation.models import Connection, Rule
-from tenants.context import Actor, acting_as, acting_for
+from tenants.context import acting_as, acting_for
 
 SPAN = re.compile(r"(\d{1,6})([smhd])")
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 RATE = re.compile(r"(\d{1,6})/([sm])")
-# Who has a shell on the machine acts for the installation; the audit names the door.
-SHELL = Actor("system", None, "command line")
 
 
 def add_target(parser: CommandParser) -> None:
@@ -39,10 +38,10 @@ def target(options: dict[str, Any]) -> Iterator[tuple[str, int | None]]:
     if options["installation"]:
         if part:
             raise CommandError("A rule or connection is one of a tenant: name it with --tenant.")
-        with acting_as(SHELL):
+        with acting_as(person()):
             yield "installation", None
         return
-    with acting_for(tenant_named(options["tenant"]).pk, SHELL):
+    with acting_for(tenant_named(options["tenant"]).pk, person()):
         yield _part(options)
 
 

@@ -34,7 +34,7 @@ def test_a_tenant_is_paused_shown_and_resumed_at_a_rate(acme: Place) -> None:
 
     said = told("automation_pause", "--tenant", "acme", "--reason", "The pager is broken", "--until", "2h")
     assert "tenant: paused" in said
-    assert "by command line" in said
+    assert "(command line)" in said
     shown = json.loads(told("automation_pause", "--tenant", "acme", "--show", "--json"))
     assert (shown["state"], shown["kept_events"], shown["timers_due"]) == ("paused", 1, 1)
     assert shown["held"]["by_rule"][0]["name"] == "Page the lead"
