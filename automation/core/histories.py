@@ -78,6 +78,14 @@ class History:
         )
 
 
+def moment_in(given: Any, name: str) -> datetime | None:
+    """A moment that a step's input holds; None where it doesn't, or where it was erased."""
+    try:
+        return datetime.fromisoformat(given[name])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
 def read_history(data: Any) -> History:
     """A history from its JSON object, as `engine/histories.py` writes it; NoHistory for anything else."""
     if not isinstance(data, dict) or data.get("history") != FORMAT:

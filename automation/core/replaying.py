@@ -1,14 +1,13 @@
 """Judges and plans a recorded run again, and says which decisions have moved; it never acts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from automation.core.calendars import Span, add
 from automation.core.conditions import TRUE, Verdict, compile_condition
 from automation.core.decisions import OTHERWISE, Choose, Decision, Finish, Settled, Skip, Sleep
-from automation.core.histories import History, RecordedStep
+from automation.core.histories import History, RecordedStep, moment_in
 from automation.core.moments import Moment
 from automation.core.planner import decide_at, fails_run, following
 from automation.core.spec import Condition, Node, RuleSpec
@@ -109,20 +108,21 @@ def _decision(decision: Decision, history: History, node: Node, step: RecordedSt
 
 
 def _wait(history: History, node: Node, step: RecordedStep) -> Iterator[Moved]:
-    given: Mapping[str, Any] = step.given or {}
-    if not given.get("from") or not given.get("until"):
+    began, until = moment_in(step.given, "from"), moment_in(step.given, "until")
+    if began is None or until is None:
         return
-    planned = add(datetime.fromisoformat(given["from"]), node.span or Span(0, 0, 0), history.zone)
-    if planned != datetime.fromisoformat(given["until"]):
-        yield Moved(node.path, f"until {given['until']}", f"until {planned.isoformat()}")
+    planned = add(began, node.span or Span(0, 0, 0), history.zone)
+    if planned != until:
+        yield Moved(node.path, f"until {until.isoformat()}", f"until {planned.isoformat()}")
 
 
 def _as_judged(history: History, step: RecordedStep, *, slept: bool) -> tuple[dict[str, Any], Moment, bool]:
     """What a branch was judged on: facts, moment, and whether that is known."""
-    given: Mapping[str, Any] = (step.given or {}) if step.kind == "branch" else {}
-    now = datetime.fromisoformat(given["now"]) if given.get("now") else history.at
-    snapshot = {**(history.facts.get("snapshot") or {}), **(given.get("read") or {})}
-    return {**history.facts, "snapshot": snapshot}, Moment(now=now, zone=history.zone), not slept or "read" in given
+    now = moment_in(step.given, "now") if step.kind == "branch" else None
+    read = step.given.get("read") if now is not None else None
+    snapshot = {**(history.facts.get("snapshot") or {}), **(read or {})}
+    moment = Moment(now=now or history.at, zone=history.zone)
+    return {**history.facts, "snapshot": snapshot}, moment, not slept or read is not None
 
 
 def _judge(facts: dict[str, Any], moment: Moment) -> Any:

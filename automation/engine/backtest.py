@@ -9,15 +9,13 @@ from django.db import Error, transaction
 from django.utils.translation import gettext as _
 
 from automation import failpoints
-from automation.engine import ruleset
 from automation.engine.backtest_events import StoredEvents
-from automation.engine.backtest_judging import Judging, nothing_yet
+from automation.engine.backtest_judging import Judging, nothing_yet, versions
 from automation.engine.documents import valid
 from automation.engine.operate import Refused
 from automation.engine.references import References
-from automation.engine.ruleset import TenantRules
-from automation.models import Backtest, Rule, RuleDraft, RuleVersion
-from automation.store import backtests, clock, events
+from automation.models import Backtest, Rule, RuleDraft
+from automation.store import backtests, clock
 from automation.store.backtests import BacktestRow, Span
 from tenants.context import acting_for, current_actor, current_tenant
 
@@ -91,14 +89,14 @@ def work(seconds: float, *, backtest_id: int | None = None) -> bool:
 
 
 def _slice(row: BacktestRow, ends_at: float) -> None:
-    tenant, live, draft = _versions(row)
+    draft, live = versions(row.tenant_id, Rule.objects.get(pk=row.rule_id), row.definition, row.against_id)
     triggers = [one.rules[0].trigger for one in (draft, live) if one is not None]
     listened = [one for one in triggers if one is not None]
     models, kinds = sorted({one.model for one in listened}), sorted({one.kind for one in listened})
     if row.state == "queued":
         within = backtests.span(row.tenant_id, models=models, kinds=kinds, since=row.since, most=row.most)
         row = row._replace(total=within.events, place={"within": list(within), "behind": None})
-    stored = StoredEvents(tenant.tenant_id, models, kinds, row.since, Span(*row.place["within"]), row.place["behind"])
+    stored = StoredEvents(row.tenant_id, models, kinds, row.since, Span(*row.place["within"]), row.place["behind"])
     judging, judged = Judging(draft, live, row.result), row.judged
     for batch in stored.batches():
         judging.take(batch)
@@ -108,16 +106,6 @@ def _slice(row: BacktestRow, ends_at: float) -> None:
     place = {"within": row.place["within"], "behind": stored.place}
     _save(row, "done" if stored.ended else "running", place, judged=judged, result=judging.result)
     failpoints.hit("backtest.judged")
-
-
-def _versions(row: BacktestRow) -> tuple[TenantRules, TenantRules | None, TenantRules]:
-    """The tenant, and the tenant with only the one and only the other version."""
-    tenant = ruleset.of_tenant(row.tenant_id, events.flags([row.tenant_id])[row.tenant_id][2])
-    rule = Rule.objects.get(pk=row.rule_id)
-    draft = RuleVersion(pk=0, rule=rule, number=0, definition=row.definition)
-    live = RuleVersion.objects.filter(pk=row.against_id).first() if row.against_id else None
-    only_live = tenant.with_only(ruleset.compile_version(live, rule), {}) if live is not None else None
-    return tenant, only_live, tenant.with_only(ruleset.compile_version(draft, rule), {})
 
 
 def _save(row: BacktestRow, state: str, place: Any, *, judged: int, result: dict[str, Any], error: str = "") -> None:

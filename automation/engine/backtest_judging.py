@@ -9,14 +9,16 @@ from automation.core.conditions import LeafReport, explain
 from automation.core.foresight import foresee
 from automation.core.moments import Moment
 from automation.core.spec import RuleSpec
-from automation.engine import capture
+from automation.engine import capture, ruleset
 from automation.engine.match import judge, listens
 from automation.engine.ruleset import Compiled, TenantRules
+from automation.models import Rule, RuleVersion
+from automation.store import events as event_rows
 from automation.store.events import EventRow
 
 Verdict = Literal["true", "false", "unknown"]
 KINDS = ("new", "lost", "undecidable", "both")
-SAMPLES = 100  # of each kind; further ones are only counted
+SAMPLES = 100  # of each kind; further ones are only counted, and of none is kept what its event said
 
 
 def nothing_yet() -> dict[str, Any]:
@@ -27,6 +29,17 @@ def nothing_yet() -> dict[str, Any]:
         "estimates": {"runs": 0, "steps": 0, "sends": {}, "actions": {}},
         "today": {},
     }
+
+
+def versions(
+    tenant_id: int, rule: Rule, definition: Any, against_id: int | None
+) -> tuple[TenantRules, TenantRules | None]:
+    """The tenant with only the definition as its rule, and with only the version that it is compared with."""
+    tenant = ruleset.of_tenant(tenant_id, event_rows.flags([tenant_id])[tenant_id][2])
+    draft = RuleVersion(pk=0, rule=rule, number=0, definition=definition)
+    live = RuleVersion.objects.filter(pk=against_id).first() if against_id else None
+    only_live = tenant.with_only(ruleset.compile_version(live, rule), {}) if live is not None else None
+    return tenant.with_only(ruleset.compile_version(draft, rule), {}), only_live
 
 
 @dataclass(slots=True)
@@ -45,7 +58,7 @@ class Judging:
         drafts = self._verdicts(self.draft, events)
         lives: list[Verdict] = self._verdicts(self.live, events) if self.live else ["false"] * len(events)
         doubtful = [one for one, *both in zip(events, drafts, lives, strict=True) if "unknown" in both]
-        today = self._as_of_today(doubtful) if doubtful else {}
+        today = self.as_of_today(doubtful, self.result["today"]) if doubtful else {}
         for event, draft, live in zip(events, drafts, lives, strict=True):
             completed = today.get(event.id)
             if completed is None:
@@ -66,8 +79,11 @@ class Judging:
                 found.append("true" if chosen.judged else "unknown")
         return found
 
-    def _as_of_today(self, events: Sequence[EventRow]) -> dict[int, EventRow]:
-        """Events whose facts lack a field that rules read today, with the record's present value in its place."""
+    def as_of_today(self, events: Sequence[EventRow], counted: dict[str, int]) -> dict[int, EventRow]:
+        """Events whose facts lack a field that rules read today, with the record's present value in its place.
+
+        Each field that was put in is counted.
+        """
         records: dict[str, set[int]] = {}
         for event in events:
             if event.facts.get("snapshot") and event.record is not None and event.model in registry.models:
@@ -84,7 +100,7 @@ class Judging:
             if missing:
                 found[event.id] = replace(event, facts={**event.facts, "snapshot": {**snapshot, **missing}})
                 for path in missing:
-                    self.result["today"][path] = self.result["today"].get(path, 0) + 1
+                    counted[path] = counted.get(path, 0) + 1
         return found
 
     def _reads(self) -> list[str]:
@@ -111,12 +127,11 @@ class Judging:
                     "event": event.id,
                     "record": event.record_key,
                     "at": event.created_at.isoformat(),
-                    "because": self._because(kind, event),
                     "approximate": approximate,
                 }
             )
 
-    def _because(self, kind: str, event: EventRow) -> dict[str, Any] | None:
+    def because(self, kind: str, event: EventRow) -> dict[str, Any] | None:
         """The first reason: of a lost one why the draft says no, of a new one why the live version does."""
         if kind == "both":
             return None

@@ -9,14 +9,17 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.utils.translation import gettext as _
 
 from automation.catalog import registry
+from automation.engine.backtest_judging import Judging, versions
 from automation.engine.ruleset import compile_version
 from automation.models import Backtest, RuleVersion
+from automation.store import backtests
 
 
 @dataclass(frozen=True, slots=True)
 class BacktestReport:
     """A comparison: `counts`, `samples` (of new, lost, undecidable and both: at most 100 each) and `estimates`.
 
+    A sample says `because` of what it is so, read from its event as that is stored now; None where the event is gone.
     `estimate` says the estimates in words, `remarks` what is only approximate. `outdated`: the draft has moved on.
     """
 
@@ -62,11 +65,28 @@ def report(backtest: Backtest) -> BacktestReport:
         asked_by=backtest.asked_by,
         ended_at=backtest.ended_at,
         counts=result["counts"],
-        samples={kind: sorted(found, key=lambda one: -one["event"]) for kind, found in result["samples"].items()},
+        samples=_explained(backtest),
         estimates=result["estimates"],
         estimate=_estimate(result["estimates"]),
         remarks=_remarks(backtest),
     )
+
+
+def _explained(backtest: Backtest) -> dict[str, list[dict[str, Any]]]:
+    """The samples, newest first, each with the reason; values aren't kept with them, so that they go with the event."""
+    samples: dict[str, list[dict[str, Any]]] = backtest.result["samples"]
+    ids = [one["event"] for kind, found in samples.items() if kind != "both" for one in found]
+    known = {row.id: row for row in backtests.by_ids(backtest.tenant_id, ids)} if ids else {}
+    draft, live = versions(backtest.tenant_id, backtest.rule, backtest.definition, backtest.against_id)
+    judging = Judging(draft, live, backtest.result)
+    known |= judging.as_of_today(list(known.values()), {})
+    return {
+        kind: [
+            {**one, "because": judging.because(kind, known[one["event"]]) if one["event"] in known else None}
+            for one in sorted(found, key=lambda one: -one["event"])
+        ]
+        for kind, found in samples.items()
+    }
 
 
 def _estimate(estimates: dict[str, Any]) -> str:

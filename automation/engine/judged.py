@@ -6,6 +6,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from automation.core.conditions import leaves
+from automation.core.histories import moment_in
 from automation.core.moments import Moment
 from automation.core.spec import Node
 from automation.engine.progress import RunInHand
@@ -20,12 +21,18 @@ def judged_on(run: RunInHand, node: Node) -> dict[str, Any]:
 
 
 def as_judged(
-    facts: Mapping[str, Any], kept: Mapping[str, Any], *, otherwise: datetime, zone: ZoneInfo
-) -> tuple[dict[str, Any], Moment]:
-    """The facts and the moment that a branch was judged on, by what `judged_on` kept; of older rows the event's."""
-    now = datetime.fromisoformat(kept["now"]) if kept.get("now") else otherwise
-    snapshot = {**(facts.get("snapshot") or {}), **(kept.get("read") or {})}
-    return {**facts, "snapshot": snapshot}, Moment(now=now, zone=zone)
+    facts: Mapping[str, Any], kept: Any, *, slept: bool, otherwise: datetime, zone: ZoneInfo
+) -> tuple[dict[str, Any], Moment] | None:
+    """The facts and the moment that a branch was judged on, by what `judged_on` kept; of older rows the event's.
+
+    None where that isn't known: after a wait, in an older row or in one that was erased.
+    """
+    now = moment_in(kept, "now")
+    read = kept.get("read") if now is not None else None
+    if slept and read is None:
+        return None
+    snapshot = {**(facts.get("snapshot") or {}), **(read or {})}
+    return {**facts, "snapshot": snapshot}, Moment(now=now or otherwise, zone=zone)
 
 
 def _paths(node: Node) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Plans recorded runs again with this release's code: their decisions, and the parameters of their steps."""
 
+import json
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
+from automation.core.erasing import ERASED
 from automation.core.errors import TemplateError
 from automation.core.histories import History, NoHistory, RecordedStep, read_history
 from automation.core.replaying import Moved, replan
@@ -28,8 +30,13 @@ def replay_run(run_id: int) -> list[Moved]:
 
 
 def replay_history(data: Any) -> list[Moved]:
-    """Plans a recorded run again; what is decided otherwise now. NoHistory for what isn't a recorded run."""
+    """Plans a recorded run again; what is decided otherwise now. NoHistory for what isn't a recorded run.
+
+    A run from whose event something was erased would decide on other values: it isn't planned.
+    """
     history = read_history(data)
+    if _has_erased(history.facts):
+        return []
     rule = Rule(pk=history.rule_id, name=history.rule, tenant_id=history.tenant_id)
     version = RuleVersion(pk=0, rule=rule, number=0, definition=history.definition)
     compiled = compile_version(version, rule)
@@ -57,7 +64,7 @@ def _filled(compiled: Compiled, history: History) -> Iterator[Moved]:
             continue
         if node.kind == "delay" and step.state == "succeeded":
             return
-        if node.kind == "action" and step.given is not None:
+        if node.kind == "action" and step.given is not None and not _has_erased(step.given):
             yield from _differences(run, node, step)
         if step.state == "succeeded" and node.kind == "action":
             run.outputs[node.path] = _plain_output(step)
@@ -76,6 +83,10 @@ def _differences(run: RunInHand, node: Any, step: RecordedStep) -> Iterator[Move
     for name, value in planned.items():
         if step.given.get(name) != value:
             yield Moved(f"{node.path}/{name}", repr(step.given.get(name)), repr(value))
+
+
+def _has_erased(value: Any) -> bool:
+    return ERASED in json.dumps(value, default=str)
 
 
 def _plain_output(step: RecordedStep) -> Any:

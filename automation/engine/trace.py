@@ -200,17 +200,19 @@ class _Steps:
 
     def _arms(self, node: Node, row: StepExecution | None) -> list[ArmReport]:
         """Arms were judged on the event until the run has slept; after it on values that older rows don't have."""
-        kept = (row.input or {}) if row else {}
         taken = (row.output or {}).get("taken") if row else None
-        event = self.run.event
-        forgotten = event.details_removed_at is not None
-        if row is None or forgotten or ("read" not in kept and self._slept_before(row)):
+        event, found = self.run.event, None
+        if row is not None and event.details_removed_at is None:
+            slept, moment = self._slept_before(row), self.moment
+            found = as_judged(event.facts, row.input, slept=slept, otherwise=moment.now, zone=moment.zone)
+        if found is None:
             return [ArmReport(arm.id, arm.id == taken, None) for arm in node.arms]
-        facts, moment = as_judged(event.facts, kept, otherwise=self.moment.now, zone=self.moment.zone)
+        facts, moment = found
         return [
             ArmReport(arm.id, arm.id == taken, _condition(arm.condition, event, moment, facts)) for arm in node.arms
         ]
 
     def _slept_before(self, row: StepExecution) -> bool:
+        """A step that a delay's end leads to is written together with that end, but later than the delay."""
         delays = (one for one in self.rows.values() if one.kind == "delay" and one.state == "succeeded")
-        return any(one.ended_at and row.created_at and one.ended_at <= row.created_at for one in delays)
+        return any(one.created_at and row.created_at and one.created_at < row.created_at for one in delays)

@@ -43,6 +43,10 @@ SELECT {COLUMNS} FROM automation_event e
 """  # noqa: S608 the columns of store.events
 WITH_RECORD = _BATCH.format(behind="(e.record, e.id) > (%s, %s)")
 WITHOUT_RECORD = _BATCH.format(behind="e.record IS NULL AND %s = 0 AND e.id > %s")
+BY_IDS = f"""
+SELECT {COLUMNS} FROM automation_event e
+ WHERE e.tenant_id = %s AND e.id = ANY(%s::bigint[]) AND e.details_removed_at IS NULL
+"""  # noqa: S608 the columns of store.events
 LAST_KEPT = """
 DELETE FROM automation_backtest WHERE tenant_id = %s AND rule_id = %s AND state NOT IN ('queued', 'running') AND id < (
   SELECT COALESCE(min(x.id), 0) FROM (SELECT id FROM automation_backtest WHERE tenant_id = %s AND rule_id = %s
@@ -129,6 +133,11 @@ def span(tenant_id: int, *, models: Sequence[str], kinds: Sequence[str], since: 
     """The newest events of these models and kinds."""
     count, first, last = statements.rows(SPAN, [tenant_id, list(models), list(kinds), since, most])[0]
     return Span(count, first or 0, last or 0)
+
+
+def by_ids(tenant_id: int, ids: Sequence[int]) -> list[EventRow]:
+    """These events of the tenant, as far as they are there with their details."""
+    return [row(found) for found in statements.rows(BY_IDS, [tenant_id, list(ids)])]
 
 
 def batch(

@@ -13,9 +13,12 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
+from automation.core.erasing import blank
 from automation.definitions.tree import give_ids
 from automation.engine.histories import history_of_run
 from automation.engine.replaying import NoHistory, replay_history, replay_run
+from automation.engine.trace import trace
+from automation.models import StepExecution
 from northwind.seed.files import rules_of
 from northwind.seed.fill import fill
 from tests.engine.world import World, leaf, make_world, set_field, step
@@ -107,6 +110,21 @@ def test_a_run_goes_the_same_way_again_also_after_a_wait(world):
     assert replay_history(history) == []
     late = next(one for one in history["steps"] if one["path"].endswith("late"))
     assert late["given"]["read"] == {"status": "pending"}
+
+
+def test_what_was_erased_from_a_run_is_not_planned_again_and_breaks_no_page(world):
+    history = recorded(world)
+    [run] = world.runs()
+    for one in history["steps"]:
+        one["given"] = blank(one["given"])
+    assert replay_history(history) == []
+    history["event"]["facts"]["snapshot"] = blank(history["event"]["facts"]["snapshot"])
+    assert replay_history(history) == []
+    with world.acting():
+        for step_ in StepExecution.objects.filter(run=run, kind="branch"):
+            StepExecution.objects.filter(pk=step_.pk).update(input=blank(step_.input))
+        arms = {one.id: one.arms for one in trace(run.pk).steps if one.kind == "branch"}
+    assert [arm.condition is None for arm in arms["early"] + arms["late"]] == [False, True]
 
 
 def changed(history: dict[str, Any], change) -> list[str]:

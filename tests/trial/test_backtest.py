@@ -79,6 +79,9 @@ def test_new_lost_and_common_matches_are_counted_and_shown_with_their_reason(wor
     [new] = found.samples["new"]
     assert new["because"]["field"] == "priority"
     assert found.judged == found.total
+    with world.acting():
+        kept = Backtest.objects.get(pk=found.id).result["samples"]
+    assert {name for one in kept["new"] + kept["lost"] for name in one} == {"event", "record", "at", "approximate"}
 
 
 def test_runs_mails_and_calls_are_estimated(world, rule):
