@@ -9,6 +9,7 @@ from django.db import connection
 
 from automation.core.errors import DefinitionError
 from automation.engine import backtest
+from automation.engine.backtest_chore import BacktestChore
 from automation.engine.backtest_report import report
 from automation.engine.operate import Refused
 from automation.engine.rules import create, save_draft
@@ -239,3 +240,18 @@ def test_events_without_a_record_are_judged_too(world):
             Event.objects.create(tenant=world.tenant, kind="limit_reached", source="automation", facts=facts)
     found = done(world, rule)
     assert (found.judged, found.counts["both"], found.counts["new"]) == (2, 1, 1)
+
+
+def test_a_pump_works_on_it_in_its_pauses_and_now_and_then_when_it_has_none(world, rule):
+    history(world)
+    chore = BacktestChore()
+    assert not chore.run(idle=True)
+    with world.acting():
+        made = backtest.start(rule.pk)
+    assert not chore.run(idle=True), "it has just looked"
+    chore._asked_at = -1e9
+    assert chore.run(idle=False), "two seconds without a slice"
+    made.refresh_from_db()
+    assert made.state == "done"
+    chore._asked_at = -1e9
+    assert not chore.run(idle=True)
