@@ -107,7 +107,7 @@ def listens(rule: Compiled, event: EventRow) -> bool:
         return False
     if event.kind != "record_changed":
         return not trigger.on or not trigger.on.isdisjoint(event.outcomes())
-    if trigger.on and event.change not in trigger.on:
+    if (event.name and event.name != str(rule.rule_id)) or (trigger.on and event.change not in trigger.on):
         return False
     if trigger.sources and event.source not in trigger.sources and event.source not in ("import", "schedule"):
         return False

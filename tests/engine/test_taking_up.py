@@ -12,11 +12,12 @@ from automation.core.conditions import compile_condition
 from automation.core.moments import Moment
 from automation.core.spec import Condition, Group, Leaf
 from automation.definitions.standing import standing
-from automation.engine import rules
+from automation.engine import rules, ruleset
+from automation.engine.match import listens
 from automation.engine.operate import Refused, pause
 from automation.engine.rules import taking_up
-from automation.models import Event, Rule
-from automation.store import clock
+from automation.models import Event, Lane, Rule
+from automation.store import clock, events
 from northwind.helpdesk.models import Ticket
 from tenants.models import AuditEntry
 from tests.engine.world import World, leaf, make_world, step, when
@@ -81,6 +82,20 @@ def test_the_records_that_are_so_already_are_done_and_the_others_left_alone(worl
         event = Event.objects.filter(name=str(rule.pk)).earliest("id")
     assert (begun.reason, ended.reason, ended.after["posted"]) == ("new rule", "finished", 3)
     assert (event.actor, event.source, event.change) == ("Ana", "schedule", "updated")
+
+
+def test_an_event_that_is_for_one_rule_is_heard_by_no_other_wherever_it_is_judged(world: World) -> None:
+    urgent(world, 1)
+    rule, other = rule_of(world), world.rule("Other", TAG, trigger=when("updated"))
+    with world.acting():
+        rules.take_up(rule.pk, rate=600)
+        taking_up.work(ahead=1)
+        [event] = Event.objects.filter(name=str(rule.pk))
+        row = events.unmatched(world.tenant.pk, 200)[-1]
+        tenant = ruleset.of_tenant(world.tenant.pk, Lane.objects.get(tenant=world.tenant).rules_version)
+    assert row.id == event.pk
+    heard = {one.rule_id: listens(one, row) for one in tenant.rules}
+    assert heard == {rule.pk: True, other.pk: False}
 
 
 def test_it_keeps_to_its_pace(world: World) -> None:
