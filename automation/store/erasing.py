@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import transaction
-
 from automation.store import statements
 from automation.store.waves import dumps
 
@@ -152,25 +150,42 @@ def write_events(changed: Sequence[tuple[int, dict[str, Any], bool]]) -> None:
     )
 
 
-def notices(tenant_id: int, words: Sequence[str]) -> list[tuple[int, str, str]]:
-    """The tenant's notices that have the words: (id, title, text)."""
+def made_by(event_ids: Sequence[int], user_id: int) -> list[tuple[Any, ...]]:
+    """Those of the events that a user made, and that still say by name who it was."""
+    return statements.rows(
+        "SELECT e.id FROM automation_event e WHERE e.id = ANY(%s) AND e.actor_id = %s AND e.actor <> ''",
+        [list(event_ids), user_id],
+    )
+
+
+def forget_maker(event_ids: Sequence[int], user_id: int) -> None:
+    """Empties the name of who made these events, where it was that user; the user's number stays."""
+    statements.count(
+        "UPDATE automation_event SET actor = '' WHERE id = ANY(%s) AND actor_id = %s AND actor <> ''",
+        [list(event_ids), user_id],
+    )
+
+
+def notices(tenant_id: int, words: Sequence[str]) -> list[tuple[Any, ...]]:
+    """The tenant's notices that have the words: (id, title, text, recipients)."""
     patterns = likes(words)
     found = statements.rows(
-        "SELECT n.id, n.title, n.text FROM automation_notice n WHERE n.tenant_id = %s"
-        " AND (n.title ILIKE ANY(%s) OR n.text ILIKE ANY(%s)) ORDER BY n.id",
-        [tenant_id, patterns, patterns],
+        "SELECT n.id, n.title, n.text, n.recipients FROM automation_notice n WHERE n.tenant_id = %s"
+        " AND (n.title ILIKE ANY(%s) OR n.text ILIKE ANY(%s) OR n.recipients::text ILIKE ANY(%s)) ORDER BY n.id",
+        [tenant_id, patterns, patterns, patterns],
     )
-    return [(row[0], row[1], row[2]) for row in found]
+    return [(*row[:3], _loaded(row[3])) for row in found]
 
 
-def write_notices(changed: Sequence[tuple[int, str, str]]) -> None:
+def write_notices(changed: Sequence[tuple[Any, ...]]) -> None:
     """Writes notices back."""
-    with transaction.atomic():
-        statements.count(
-            "UPDATE automation_notice n SET title = u.title, text = u.text"
-            " FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS u (id, title, text) WHERE n.id = u.id",
-            statements.columns(changed, 3),
-        )
+    statements.count(
+        "UPDATE automation_notice n SET title = u.title, text = u.text, recipients = CASE WHEN n.sent_at IS NULL"
+        " THEN n.recipients ELSE u.recipients::jsonb END"
+        " FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[]) AS u (id, title, text, recipients)"
+        " WHERE n.id = u.id",
+        statements.columns([(*row[:3], dumps(row[3])) for row in changed], 4),
+    )
 
 
 def rules_with(tenant_id: int, words: Sequence[str]) -> list[tuple[int, str]]:

@@ -4,6 +4,7 @@ import json
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import connection
 
@@ -12,6 +13,7 @@ from automation.engine.operate import Refused
 from automation.engine.trace import trace
 from automation.extend import Erased, erase
 from automation.models import Event, Notice, StepExecution
+from automation.store import clock
 from northwind.helpdesk.models import Customer, Ticket
 from tenants.models import AuditEntry
 from tests.engine.world import World, leaf, make_world, set_field, step, when
@@ -209,3 +211,26 @@ def test_the_command_says_what_is_left_to_do(world: World, capsys: pytest.Captur
     for wrong in ((who, "nobody"), ("helpdesk.customer", world.tenant.slug), ("helpdesk.car:1", world.tenant.slug)):
         with pytest.raises(CommandError):
             call_command("automation_erase", wrong[0], "--tenant", wrong[1])
+
+
+def test_of_a_member_the_name_goes_and_what_they_did_stays(world: World):
+    world.answer = lambda call: Outcome.rejected("Anastasia Quill isn't known here")
+    User.objects.filter(pk=world.ana.user_id).update(
+        first_name="Anastasia", last_name="Quill", email="ana@desk.example"
+    )
+    hook = step("tell", "call_webhook", connection="hook", body='{"by": "Anastasia Quill"}')
+    world.rule("Tell", hook, trigger=when("updated"))
+    ticket = world.ticket(subject="Ask Anastasia Quill, ana@desk.example")
+    event = world.change(ticket, priority="urgent")
+    Notice._base_manager.update(sent_at=clock.now(), recipients=["ana@desk.example", "b@desk.example"])
+    assert event.actor == "Ana"
+    call_command("automation_erase", f"member:{world.ana.pk}", "--tenant", world.tenant.slug)
+    text = everything()
+    for word in ("anastasia quill", "ana@desk.example"):
+        assert word not in text
+    event.refresh_from_db()
+    assert (event.actor, event.actor_id) == ("", world.ana.user_id)
+    assert event.facts["after"] == {"priority": "urgent"}
+    assert event.details_removed_at is None
+    with pytest.raises(CommandError, match="no member"):
+        call_command("automation_erase", "member:999999", "--tenant", world.tenant.slug)

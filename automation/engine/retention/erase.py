@@ -18,6 +18,7 @@ from automation.store import erasing, retention
 from automation.store.erasing import LINKED, MENTIONED, OWN, Found, StoredEvent
 from tenants import audit
 from tenants.context import current_tenant
+from tenants.models import Membership
 
 PERSONAL_HISTORY = 10_000  # events of the person's own in which former names and addresses are looked for
 BEYOND = 2**62
@@ -54,20 +55,53 @@ def erase(
     entry = registry.model(model)
     if not entry.personal:
         raise Refused(_("A %s isn't a person: nothing says what it is known by.") % entry.label)
-    needles = Needles.of(_known_as(entry, record), also)
-    work = _Erasing(tenant_id, entry, record, needles, dry_run, progress or (lambda what, looked: None))
+    work = _Erasing(tenant_id, Needles.of(_known_as(entry, record), also), dry_run, progress or _silent)
+    work.model, work.record, work.links = entry.name, record, _links_to(entry.name)
+    return _carried_out(work, f"{model}:{record}")
+
+
+def erase_member(
+    member_id: int, *, also: Collection[str] = (), dry_run: bool = False, progress: Progress | None = None
+) -> Erased:
+    """Takes the name and the addresses of a member of the current tenant out of the same rows; what they did stays.
+
+    Events that they made say so no more. The audit keeps who did what. Raises `Membership.DoesNotExist`.
+    """
+    user = Membership.objects.select_related("user").get(pk=member_id).user
+    known = {user.get_full_name(), user.email, user.get_username()}
+    work = _Erasing(current_tenant(), Needles.of(known, also), dry_run, progress or _silent)
+    work.user_id = user.pk
+    return _carried_out(work, f"member:{member_id}")
+
+
+def _carried_out(work: "_Erasing", whom: str) -> Erased:
+    needles = work.needles
     work.events()
     if needles.words:
         work.runs()
         work.notices()
-    if not dry_run:
-        audit.record("erase", f"{model}:{record}", tenant_id=tenant_id, after=work.changed())
+    if not work.dry_run:
+        audit.record("erase", whom, tenant_id=work.tenant_id, after=work.changed())
     return Erased(
         changed=work.changed(),
         live_runs=work.live,
         too_common=needles.too_common,
-        rules=tuple(erasing.rules_with(tenant_id, needles.words)) if needles.words else (),
+        rules=tuple(erasing.rules_with(work.tenant_id, needles.words)) if needles.words else (),
     )
+
+
+def _silent(what: str, looked: int) -> None:
+    """Nobody wants to know."""
+
+
+def _links_to(model: str) -> list[tuple[str, str]]:
+    """The references of all models to that one, as (model, path)."""
+    return [
+        (entry.name, item.path)
+        for entry in registry.models.values()
+        for item in entry.fields.values()
+        if item.target == model
+    ]
 
 
 def _known_as(entry: Automatable, record: int) -> set[str]:
@@ -87,19 +121,14 @@ def _known_as(entry: Automatable, record: int) -> set[str]:
 class _Erasing:
     """One erasing on its way."""
 
-    def __init__(
-        self, tenant_id: int, entry: Automatable, record: int, needles: Needles, dry_run: bool, progress: Progress
-    ) -> None:
-        self.tenant_id, self.entry, self.record, self.needles = tenant_id, entry, record, needles
+    def __init__(self, tenant_id: int, needles: Needles, dry_run: bool, progress: Progress) -> None:
+        self.tenant_id, self.needles = tenant_id, needles
         self.dry_run, self.progress = dry_run, progress
+        # A record, with what refers to it; or a member's user, by whom events were made.
+        self.model, self.record, self.user_id = "", 0, 0
+        self.links: list[tuple[str, str]] = []
         self.touched: dict[str, set[int]] = {}
         self.live = 0
-        self.links = [
-            (model.name, item.path)
-            for model in registry.models.values()
-            for item in model.fields.values()
-            if item.target == entry.name
-        ]
 
     def changed(self) -> dict[str, int]:
         """How many rows of each kind; one that was met twice counts once."""
@@ -118,9 +147,11 @@ class _Erasing:
             after = ids[-1]
 
     def _event_page(self, ids: Sequence[int]) -> None:
-        found = erasing.events(
-            ids, model=self.entry.name, record=self.record, links=self.links, words=self.needles.words
-        )
+        found = erasing.events(ids, model=self.model, record=self.record, links=self.links, words=self.needles.words)
+        if self.user_id:
+            self._note("events", erasing.made_by(ids, self.user_id))
+            if not self.dry_run:
+                erasing.forget_maker(ids, self.user_id)
         if not found:
             return
         theirs = [event.id for event in found if event.how in (OWN, LINKED)]
@@ -171,7 +202,7 @@ class _Erasing:
     def notices(self) -> None:
         """Notices, which hold the errors of steps."""
         found = erasing.notices(self.tenant_id, self.needles.words)
-        changed = [(key, self.needles.scrub(title), self.needles.scrub(text)) for key, title, text in found]
+        changed = [(key, *map(self.needles.scrub, texts)) for key, *texts in found]
         changed = [new for new, old in zip(changed, found, strict=True) if new != old]
         self._note("notices", changed)
         if changed and not self.dry_run:

@@ -9,10 +9,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.catalog.registry import UnknownKind
 from automation.engine.operate import Refused
-from automation.engine.retention.erase import Erased, erase
+from automation.engine.retention.erase import Erased, erase, erase_member
 from automation.management.arguments import add_json, add_tenant, tenant_of
 from automation.management.verbs import person
 from tenants.context import acting_for
+from tenants.models import Membership
 
 EVERY = 2.0  # seconds between two lines of progress
 
@@ -37,13 +38,16 @@ class Command(BaseCommand):
         tenant = tenant_of(options["tenant"])
         model, _colon, key = options["person"].partition(":")
         if not key.isdecimal():
-            raise CommandError("A person is named like helpdesk.customer:12.")
+            raise CommandError("A person is named like helpdesk.customer:12, a member like member:5.")
         self.looked, self.said_at = 0, time.monotonic()
         try:
             with acting_for(tenant.pk, person()):
-                done = erase(model, int(key), also=options["also"], dry_run=options["dry_run"], progress=self._progress)
+                how = {"also": options["also"], "dry_run": options["dry_run"], "progress": self._progress}
+                done = erase_member(int(key), **how) if model == "member" else erase(model, int(key), **how)
         except (Refused, UnknownKind) as error:
             raise CommandError(str(error)) from error
+        except Membership.DoesNotExist as error:
+            raise CommandError(f"There is no member {key}.") from error
         if options["json"]:
             self.stdout.write(json.dumps(asdict(done)))
         else:
