@@ -5,7 +5,6 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
-from django.db.models.functions import Lower
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
@@ -25,6 +24,11 @@ class OwnAddressForm(forms.ModelForm[OwnAddress]):
         model = OwnAddress
         fields = ("tenant", "address", "answers_automatic", "revision")
 
+    def clean_address(self) -> str:
+        """Addresses are kept in lower case."""
+        address: str = self.cleaned_data["address"]
+        return address.strip().lower()
+
     def clean(self) -> dict[str, Any] | None:
         """Refuse a form that was filled on an older revision, and an address that the tenant has."""
         values = super().clean() or self.cleaned_data
@@ -32,8 +36,7 @@ class OwnAddressForm(forms.ModelForm[OwnAddress]):
         if OwnAddress.objects.filter(pk=self.instance.pk).exclude(revision=values.get("revision") or 0).exists():
             raise ValidationError(_("Someone else has changed this address meanwhile: load the page again."))
         tenant = values.get("tenant") or self.instance.tenant_id
-        address = (values.get("address") or "").lower()
-        if known.filter(tenant=tenant).annotate(lower=Lower("address")).filter(lower=address).exists():
+        if known.filter(tenant=tenant, address=values.get("address")).exists():
             raise ValidationError(_("The tenant has this address already."))
         return values
 

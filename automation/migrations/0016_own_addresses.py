@@ -40,10 +40,10 @@ class Migration(migrations.Migration):
                 "verbose_name": "own address",
                 "verbose_name_plural": "own addresses",
                 "constraints": [
-                    models.UniqueConstraint(
-                        models.F("tenant"),
-                        django.db.models.functions.text.Lower("address"),
-                        name="automation_own_address",
+                    models.UniqueConstraint(fields=("tenant", "address"), name="automation_own_address"),
+                    models.CheckConstraint(
+                        condition=models.Q(("address", django.db.models.functions.text.Lower("address"))),
+                        name="automation_own_address_lower",
                     ),
                     models.UniqueConstraint(fields=("tenant", "id"), name="automation_own_address_tenant_id"),
                 ],

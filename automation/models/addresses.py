@@ -1,6 +1,7 @@
 """A tenant's own mail addresses: what comes from rules never goes to them."""
 
 from django.db import models
+from django.db.models import Q
 from django.db.models.functions import Lower
 
 from tenants.models import TenantOwned
@@ -21,7 +22,8 @@ class OwnAddress(TenantOwned):
         verbose_name = "own address"
         verbose_name_plural = "own addresses"
         constraints = [
-            models.UniqueConstraint("tenant", Lower("address"), name="automation_own_address"),
+            models.UniqueConstraint(fields=["tenant", "address"], name="automation_own_address"),
+            models.CheckConstraint(condition=Q(address=Lower("address")), name="automation_own_address_lower"),
             models.UniqueConstraint(fields=["tenant", "id"], name="automation_own_address_tenant_id"),
         ]
 
