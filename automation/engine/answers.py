@@ -54,7 +54,8 @@ class Answer:
 class Explanation:
     """A rule and a record over a time: one answer an event, oldest first, and a sentence for all of them.
 
-    `more` says that there are further events after `answers[-1]`.
+    `more` says that there are further events after `answers[-1]`; `earlier`, where no time was asked for and these are
+    the newest, that there are others before them.
     """
 
     rule: Rule
@@ -64,6 +65,7 @@ class Explanation:
     answers: tuple[Answer, ...]
     sentence: str
     more: bool
+    earlier: bool
 
     @property
     def counts(self) -> dict[str, int]:

@@ -50,10 +50,11 @@ def explain(
     found = found if until is None else found.filter(created_at__lte=until)
     is_open = since is None and until is None and not after
     events = list(found.order_by("-id" if is_open else "id")[: limit + 1])
-    more, events = len(events) > limit, events[:limit]
+    is_cut, events = len(events) > limit, events[:limit]
     answers = tuple(_answers([rule], sorted(events, key=lambda event: event.pk)))
     sentence = words.summary(answers) if answers else words.no_events(rule, model, record, since, until)
-    return Explanation(rule, model, record, label(model, record), answers, sentence, more)
+    more, earlier = is_cut and not is_open, is_cut and is_open
+    return Explanation(rule, model, record, label(model, record), answers, sentence, more=more, earlier=earlier)
 
 
 def explain_event(event_id: int) -> list[Answer]:

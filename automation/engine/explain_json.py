@@ -13,6 +13,7 @@ def explanation_json(found: Explanation) -> dict[str, Any]:
         "sentence": found.sentence,
         "counts": found.counts,
         "answers": [answer_json(answer) for answer in found.answers],
+        "earlier": found.earlier,
         "after": found.answers[-1].event.pk if found.more else None,
     }
 

@@ -251,6 +251,9 @@ def test_the_events_go_on_where_one_answer_ended(world: World) -> None:
     assert (first.more, rest.more) == (True, False)
     assert len(first.answers) + len(rest.answers) == 5
     assert first.answers[-1].event.pk < rest.answers[0].event.pk
+    newest = asked(world, rule, ticket, limit=3)
+    assert (newest.more, newest.earlier) == (False, True)
+    assert newest.answers[-1].event.pk == rest.answers[-1].event.pk
 
 
 FIELDS = {

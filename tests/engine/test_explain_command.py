@@ -48,6 +48,15 @@ def test_a_program_gets_one_object_with_the_same_answer(world: World, ticket: Ti
     assert answer["comparisons"][0]["read"] == "low"
 
 
+def test_what_comes_before_or_after_is_said(world: World, ticket: Ticket) -> None:
+    record = f"helpdesk.ticket:{ticket.pk}"
+    newest = said(world, "--rule", "Urgent", "--record", record, "--limit", 1)
+    assert "There are earlier events: name a time with --since or --at." in newest
+    first = said(world, "--rule", "Urgent", "--record", record, "--limit", 1, "--since", "2020-01-01")
+    after = first.partition("More events follow: --after ")[2].strip()
+    assert ": condition" in said(world, "--rule", "Urgent", "--record", record, "--after", after)
+
+
 def test_one_event_is_explained_at_every_rule(world: World, ticket: Ticket) -> None:
     with world.acting():
         event = Event.objects.order_by("-id")[0]

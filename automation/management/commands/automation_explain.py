@@ -88,6 +88,8 @@ class Command(BaseCommand):
             at = answer.event.created_at.astimezone(tenant.zone)
             who = answer.event.actor or answer.event.source
             self._line(f"{at:%Y-%m-%d %H:%M:%S} event {answer.event.pk} ({_what(answer.event)} by {who})", answer)
+        if found.earlier:
+            self.stdout.write("There are earlier events: name a time with --since or --at.")
         if found.more:
             self.stdout.write(f"More events follow: --after {found.answers[-1].event.pk}")
 
