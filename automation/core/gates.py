@@ -27,7 +27,7 @@ class Gate(StrEnum):
     KIND = "kind"  # another kind of event than the trigger's
     MODEL = "model"
     NAME = "name"  # a custom event of another name
-    OTHER_RULE = "other_rule"  # a person started another rule by hand
+    OTHER_RULE = "other_rule"  # it was made for another rule: started by hand, or taking up what is there already
     CHANGE = "change"  # created, updated or deleted, and the trigger asks for another
     SOURCE = "source"
     FIELDS = "fields"  # none of the trigger's fields changed

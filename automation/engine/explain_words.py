@@ -188,7 +188,7 @@ def _not_heard(gate: Gate, event: Event, trigger: TriggerSpec | None) -> str:
         Gate.KIND: _("The rule listens to another kind of event."),
         Gate.MODEL: _("The rule listens to a %(model)s, and this is a %(record)s."),
         Gate.NAME: _("The rule listens to the event “%(wanted)s”, and this one is called “%(name)s”."),
-        Gate.OTHER_RULE: _("Somebody started another rule by hand."),
+        Gate.OTHER_RULE: _("The event was made for another rule only."),
         Gate.CHANGE: _("What happened is “%(change)s”; the rule listens to: %(changes)s."),
         Gate.SOURCE: _("The change came by “%(source)s”; the rule listens to changes by: %(sources)s."),
         Gate.FIELDS: _("What changed was: %(changed)s. The rule listens to changes of: %(fields)s."),
