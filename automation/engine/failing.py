@@ -8,6 +8,7 @@ from django.db import transaction
 from automation import conf
 from automation.core.breaker import FAILED_RUNS
 from automation.engine import reached
+from automation.engine.apart import rules_apart
 from automation.engine.notices import rule_failing_notice, tell
 from automation.models import Rule
 from automation.store import clock, pauses, protection
@@ -22,8 +23,10 @@ BREAKER = "breaker"
 def judge(failed: Iterable[tuple[int, int]]) -> None:
     """Looks at rules (tenant id, rule id) of which a run has just failed, after the commit that says so.
 
-    Whatever goes wrong here must not undo what was committed: the next failure looks again.
+    Whatever goes wrong here must not undo what was committed: the next failure looks again. A trial counts for nothing.
     """
+    if rules_apart() is not None:
+        return
     for tenant_id, rule_id in set(failed):
         try:
             if conf.load().breakers and protection.failed_in_a_row(tenant_id, rule_id) >= FAILED_RUNS:

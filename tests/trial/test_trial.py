@@ -5,6 +5,7 @@ from acceptance.random_rules import draw
 from django.db import connection
 
 from automation.catalog.action import Outcome
+from automation.core.breaker import FAILED_RUNS
 from automation.core.errors import DefinitionError
 from automation.engine import ruleset, samples
 from automation.engine.operate import Refused
@@ -277,3 +278,21 @@ def test_it_says_what_the_engine_then_does(world, seed):
 
 def _told(row):
     return row.input if row.kind == "action" else None
+
+
+def test_a_trial_that_fails_is_not_the_failure_that_switches_the_rule_off(world, capsys):
+    broken = step("n", "add_note", text="{{ ticket.subject | date: 'nonsense' }}")
+    rule = world.rule("Failing", broken, condition=URGENT)
+    tickets = [world.ticket(priority="low") for _ in range(FAILED_RUNS)]
+    for ticket in tickets[:-1]:
+        world.change(ticket, priority="urgent")
+    assert world.states(rule) == ["failed template_error"] * (FAILED_RUNS - 1)
+    capsys.readouterr()
+    found = tried(world, definition(broken), on_record(tickets[-1], {"priority": "high"}), rule_id=rule.pk)
+    assert found.gate == "condition"
+    world.change(tickets[-1], run=False, priority="urgent")
+    found = tried(world, definition(broken), on_record(tickets[-1], {"priority": "low"}), rule_id=rule.pk)
+    assert found.result == "would_fail"
+    assert "alarm" not in capsys.readouterr().out
+    rule.refresh_from_db()
+    assert rule.on
