@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import structlog
-from django.db import Error
 
 from automation.catalog.fingerprint import fingerprint
+from automation.engine.by_itself import by_itself
 from automation.engine.references import References, live_versions, switch_off_broken
 from automation.engine.rules.owners import tell_owners_gone
 from automation.models import Lane, Sweep, Worker
@@ -73,15 +73,9 @@ class Tending:
         Sweep.objects.filter(pk="tending").update(place=at)
 
     def _tend(self, tenant_id: int) -> None:
-        with acting_for(tenant_id, NOBODY):
-            try:
-                self._switch_off(tenant_id)
-                tell_owners_gone()
-            except Error:
-                raise
-            except Exception as error:
-                # One tenant's rules are no reason to leave the others alone.
-                log.exception("alarm", what="tending", tenant_id=tenant_id, error=type(error).__name__)
+        with by_itself("tending", tenant_id=tenant_id), acting_for(tenant_id, NOBODY):
+            self._switch_off(tenant_id)
+            tell_owners_gone()
 
     def _switch_off(self, tenant_id: int) -> None:
         """Judges only versions that weren't sound the last time, or all where what they may name isn't the same."""

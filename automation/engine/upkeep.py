@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import structlog
-from django.db import InterfaceError, OperationalError
 
 from automation.conf import Conf
 from automation.engine import usage
+from automation.engine.by_itself import by_itself
 from automation.engine.health import forget_old_calls
 from automation.engine.operate import bulk
 from automation.engine.operate.expiry import expire_due
@@ -39,13 +39,8 @@ class Upkeep:
         self._round += 1
 
     def _safely(self, what: str, chore: Callable[[], int]) -> None:
-        begun = time.monotonic()
-        try:
+        begun, done = time.monotonic(), 0
+        with by_itself("chore", chore=what):
             done = chore()
-        except (OperationalError, InterfaceError):
-            raise
-        except Exception:
-            log.exception("alarm", what="chore", chore=what)
-            return
         if done:
             log.info("chore", chore=what, count=done, seconds=round(time.monotonic() - begun, 2))

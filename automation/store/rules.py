@@ -66,10 +66,17 @@ def set_taking_up(rule_id: int, state: Mapping[str, Any] | None) -> None:
 
 
 def taking_up(limit: int) -> list[tuple[int, int]]:
-    """(rule, tenant) of the rules of all tenants that run for records that were there before, the oldest rule first."""
+    """(rule, tenant) of the rules of all tenants that run for records that were there before, the longest due first.
+
+    Those under a pause are left out: however many they are, they keep nobody's turn.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT u.id, u.tenant_id FROM automation_rule u WHERE u.taking_up IS NOT NULL ORDER BY u.id LIMIT %s",
+            "SELECT u.id, u.tenant_id FROM automation_rule u"
+            " JOIN automation_lane l ON l.tenant_id = u.tenant_id AND NOT l.paused AND NOT l.hold_new"
+            " WHERE u.taking_up IS NOT NULL AND NOT EXISTS (SELECT 1 FROM automation_pause p WHERE p.scope = 'rule'"
+            " AND p.tenant_id = u.tenant_id AND p.subject_id = u.id AND p.ended_at IS NULL)"
+            " ORDER BY (u.taking_up ->> 'next_at')::timestamptz, u.id LIMIT %s",
             [limit],
         )
         return [(row[0], row[1]) for row in cursor.fetchall()]

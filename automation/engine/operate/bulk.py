@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from automation.core.alike import pattern
+from automation.engine.by_itself import by_itself
 from automation.engine.notices import bulk_stopped_notice, tell
 from automation.engine.operate import Refused
 from automation.engine.operate.dead_letters import RESOLUTIONS, Worked, work_off
@@ -136,7 +137,7 @@ def work(*, ahead: float) -> int:
     """A chore of the workers: gives each running job what is due within `ahead` seconds; answers how many were done."""
     ends_at, done = time.monotonic() + SLICE, 0
     for job_id, tenant_id in letters.running_jobs(50):
-        with acting_for(tenant_id):
+        with by_itself("bulk", job_id=job_id, tenant_id=tenant_id), acting_for(tenant_id):
             done += _work_on(job_id, ahead=ahead, ends_at=ends_at)
         if time.monotonic() > ends_at:
             break

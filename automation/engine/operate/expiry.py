@@ -7,6 +7,7 @@ from itertools import groupby
 from django.db import transaction
 
 from automation.engine import ruleset, taking
+from automation.engine.by_itself import by_itself
 from automation.engine.ended import add_ended
 from automation.store import clock, events, runs, timers, verbs
 from automation.store.waves import Wave
@@ -23,7 +24,7 @@ def expire_due() -> int:
     due = sorted(verbs.expired_runs(AT_ONCE))
     ended = 0
     for tenant_id, found in groupby(due, key=lambda one: one[0]):
-        with acting_for(tenant_id, NOBODY):
+        with by_itself("expiry", tenant_id=tenant_id), acting_for(tenant_id, NOBODY):
             ended += _expire(tenant_id, [run_id for _tenant, run_id in found])
     return ended
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import transaction
 
+from automation.engine.by_itself import by_itself
 from automation.engine.operate.held import (
     COUNTED,
     Concerned,
@@ -65,7 +66,7 @@ def pause(*, level: str = "hold", reason: str, until: datetime | None = None, ra
 
 
 def resume_due() -> int:
-    """Ends the pauses whose `until` has come, each as it says; answers how many. A chore of the workers.
+    """Ends the pauses whose `until` has come, each as it says and by itself; answers how many. A chore of the workers.
 
     Besides it gives lanes that missed the pause of the installation their flags.
     """
@@ -73,14 +74,19 @@ def resume_due() -> int:
     due = Pause.objects.filter(ended_at=None, until__lte=clock.now()).order_by("id")
     found = list(due)
     for one in found:
-        try:
+        with by_itself("pause", pause_id=one.pk, tenant_id=one.tenant_id):
             _end_due(one)
-        except ObjectDoesNotExist:  # the rule or connection is gone, and nothing can be held for it
-            pauses.end_pause(one.scope, tenant_id=one.tenant_id, subject_id=one.subject_id)
     return len(found)
 
 
 def _end_due(one: Pause) -> None:
+    try:
+        _resume(one)
+    except ObjectDoesNotExist:  # the rule or connection is gone, and nothing can be held for it
+        pauses.end_pause(one.scope, tenant_id=one.tenant_id, subject_id=one.subject_id)
+
+
+def _resume(one: Pause) -> None:
     choice = Choice(one.keep, one.recent_minutes, one.rate)
     if one.tenant_id is None:
         with acting_as(NOBODY):

@@ -17,6 +17,7 @@ from automation.core.moments import Moment
 from automation.core.spec import RuleSpec
 from automation.definitions.compile import compile_definition
 from automation.definitions.standing import standing
+from automation.engine.by_itself import by_itself
 from automation.engine.operate import Refused
 from automation.engine.operate.pause import open_pause
 from automation.engine.posting import post_standing
@@ -103,7 +104,7 @@ def work(*, ahead: float) -> int:
     """A chore of the workers: writes the events that are due within `ahead` seconds; answers how many."""
     ends_at, done = time.monotonic() + SLICE, 0
     for rule_id, tenant_id in rule_rows.taking_up(limit=50):
-        with acting_for(tenant_id):
+        with by_itself("taking up", rule_id=rule_id, tenant_id=tenant_id), acting_for(tenant_id):
             done += _portion(rule_id, ahead=ahead)
         if time.monotonic() > ends_at:
             break
