@@ -39,8 +39,10 @@ def hold_due(drip_id: int, *, tenant_id: int, until: datetime, limit: int) -> in
     """Puts pending steps of a paused tenant that were due at `until` under a drip; answers how many, 0 at the end."""
     return _held(
         drip_id,
-        "SELECT x.id FROM automation_timer x WHERE x.lane_id = automation_lane_of(%s) AND x.tenant_id = %s"
-        " AND x.state = 'pending' AND x.due_at <= %s AND x.kind = ANY(%s) ORDER BY x.due_at, x.id LIMIT %s FOR UPDATE",
+        "SELECT x.id FROM automation_timer x WHERE x.state = 'pending' AND x.id = ANY(ARRAY("
+        "SELECT y.id FROM automation_timer y WHERE y.lane_id = automation_lane_of(%s) AND y.tenant_id = %s"
+        " AND y.state = 'pending' AND y.due_at <= %s AND y.kind = ANY(%s) ORDER BY y.due_at, y.id LIMIT %s))"
+        " ORDER BY x.id FOR UPDATE",
         [tenant_id, tenant_id, until, STEP_KINDS, limit],
     )
 

@@ -1,4 +1,7 @@
-"""Letting out what is held costs what is let out, however much is held and however many tenants there are."""
+"""Letting out what is held costs what is let out, however much is held, and locks lanes in their order and last."""
+
+import threading
+import time
 
 import psycopg
 import pytest
@@ -50,3 +53,35 @@ def test_a_look_at_what_is_held_reads_no_table_from_end_to_end(store: Store) -> 
 
     found = sequential_scans(store, look)
     assert not any(found.values()), found
+
+
+def test_lanes_are_locked_last_and_in_their_order_whichever_drip_comes_first(store: Store) -> None:
+    low, high = store.lanes(2)
+    for lane, since in ((low, "1 second"), (high, "2 seconds")):  # the drip of the higher lane has waited longer
+        store.run(
+            "WITH p AS (INSERT INTO automation_pause (scope, tenant_id, level, reason, actor, ended_at, ended_by)"
+            " SELECT 'tenant', l.tenant_id, 'hold', '', '', now(), '' FROM automation_lane l WHERE l.id = %s"
+            " RETURNING id, tenant_id),"
+            " d AS (INSERT INTO automation_drip (pause_id, tenant_id, scope, rate, next_at)"
+            " SELECT p.id, p.tenant_id, 'tenant', 600, now() - %s::interval FROM p RETURNING id, tenant_id)"
+            " INSERT INTO automation_timer (lane_id, tenant_id, kind, state, due_at, drip_id)"
+            " SELECT %s, d.tenant_id, 'step', 'held', now(), d.id FROM d",
+            lane,
+            since,
+            lane,
+        )
+    holder, looking = store.another(autocommit=False), store.another()
+    holder.execute("SELECT 1 FROM automation_lane WHERE id = %s FOR NO KEY UPDATE", [low])
+    look = threading.Thread(target=looking.execute, args=(LET_OUT,))
+    look.start()
+    try:
+        ends_at = time.monotonic() + 10
+        waits = "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = %s"
+        while not store.value(waits, looking.info.backend_pid):
+            assert time.monotonic() < ends_at
+            time.sleep(0.01)
+        assert store.rows("SELECT id FROM automation_lane WHERE id = %s FOR NO KEY UPDATE SKIP LOCKED", high)
+    finally:
+        holder.rollback()
+        look.join()
+    assert store.value("SELECT count(*) FROM automation_timer WHERE state = 'pending'") == 2

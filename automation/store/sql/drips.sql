@@ -2,11 +2,12 @@
 
 -- Gives held timers of each drip their due times, up to p_ahead from now: every pump asks once a moment, and for one drip one
 -- of them finds it unlocked. The clock of a drip (next_at) never lies behind now, so a standstill is not made up for by a burst.
--- What is held under another pause stays. Answers how many timers were let out.
+-- What is held under another pause stays. Lanes are locked at the end, in their order. Answers how many timers were let out.
 CREATE OR REPLACE FUNCTION automation_let_out(p_ahead interval) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
   t timestamptz := automation_now();
-  d record; v_gap interval; v_start timestamptz; v_most integer; v_got integer; v_lane bigint; v_due timestamptz; v_all integer := 0;
+  d record; w record; v_lanes bigint[] := '{}'; v_dues timestamptz[] := '{}';
+  v_gap interval; v_start timestamptz; v_most integer; v_got integer; v_lane bigint; v_due timestamptz; v_all integer := 0;
 BEGIN
   FOR d IN
     SELECT x.id, x.tenant_id, x.rate, x.next_at, x.kept_until FROM automation_drip x
@@ -27,13 +28,17 @@ BEGIN
     SELECT count(*), min(u.lane_id), min(u.due_at) INTO v_got, v_lane, v_due FROM u;
     IF v_got > 0 THEN
       UPDATE automation_drip x SET next_at = v_start + v_gap * v_got, released = x.released + v_got WHERE x.id = d.id;
-      PERFORM automation_lane_due(v_lane, v_due);
+      v_lanes := v_lanes || v_lane;
+      v_dues := v_dues || v_due;
       v_all := v_all + v_got;
     ELSIF NOT EXISTS (SELECT 1 FROM automation_timer x WHERE x.drip_id = d.id AND x.state = 'held')
           AND NOT EXISTS (SELECT 1 FROM automation_event e
                            WHERE e.tenant_id = d.tenant_id AND e.matched_at IS NULL AND e.id <= d.kept_until) THEN
       UPDATE automation_drip x SET ended_at = t WHERE x.id = d.id;
     END IF;
+  END LOOP;
+  FOR w IN SELECT u.lane, min(u.due) AS due FROM unnest(v_lanes, v_dues) AS u (lane, due) GROUP BY u.lane ORDER BY u.lane LOOP
+    PERFORM automation_lane_due(w.lane, w.due);
   END LOOP;
   RETURN v_all;
 END $$;
