@@ -25,14 +25,17 @@ def newest_runs(tenant_id: int, model: str, record: int, wanted: Mapping[int, in
     return found
 
 
-# Of the newest runs of a rule those that failed since the last one that succeeded, and since somebody switched the
-# rule on or published it; tests, replays and runs that expired don't count. One without a record stands for its event.
+# Of the newest runs of a rule that have ended those that failed since the last one that succeeded, and since somebody
+# switched the rule on or published it; tests, replays and runs that expired don't count, nor do runs that still wait,
+# however many. One without a record stands for its event.
 FAILED_IN_A_ROW = """
-WITH newest AS (
+WITH looked_at AS (
   SELECT r.id, r.state, r.model, r.record, r.event_id, r.ended_at FROM automation_run r
    WHERE r.tenant_id = %(tenant)s AND r.rule_id = %(rule)s AND r.origin = 'event' AND r.forked_from_run_id IS NULL
      AND r.reason <> 'expired'
-   ORDER BY r.id DESC LIMIT 500),
+   ORDER BY r.id DESC LIMIT 10000),
+newest AS (
+  SELECT l.* FROM looked_at l WHERE l.state IN ('succeeded', 'failed') ORDER BY l.id DESC LIMIT 500),
 good AS (SELECT max(n.id) AS id FROM newest n WHERE n.state = 'succeeded'),
 since AS (SELECT max(a.at) AS at FROM tenants_auditentry a
            WHERE a.tenant_id = %(tenant)s AND a.target = %(target)s AND a.verb IN ('switch_on', 'publish'))

@@ -1,9 +1,12 @@
 """A rule is switched off by its breaker after ten runs that failed one after the other, each for another record."""
 
+from django.db import connection
+
 from automation.catalog.action import Outcome
 from automation.engine import rules
 from automation.engine.effects import EffectCall
-from automation.models import Event, Notice, Rule
+from automation.models import Event, Notice, Rule, Run
+from automation.store import protection
 from tenants.models import AuditEntry
 from tests.engine.world import World, step, when
 
@@ -99,3 +102,19 @@ def test_a_rule_may_listen_to_what_was_switched_off(world: World) -> None:
         fail(world, 10)
         world.run()
         assert [run.rule_id for run in world.runs() if run.model == ""] == [alarm.pk]
+
+
+def test_failures_are_counted_however_many_newer_runs_still_wait(world: World) -> None:
+    world.connection()
+    with world.acting():
+        rule = world.rule("Tell", hook(), trigger=when(fields=["subject"]))
+        fail(world, 9)
+        run = Run.objects.filter(rule=rule).latest("id")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO automation_run (tenant_id, rule_id, rule_version_id, event_id, state, model, root_event_id,"
+            " depth) SELECT r.tenant_id, r.rule_id, r.rule_version_id, -n, 'waiting', r.model, r.root_event_id, 0"
+            " FROM automation_run r, generate_series(1, 600) n WHERE r.id = %s",
+            [run.pk],
+        )
+    assert protection.failed_in_a_row(world.tenant.pk, rule.pk) == 9
