@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from django.db import connection
 
 from automation.engine import limits, usage
@@ -101,3 +102,18 @@ def test_saving_limits_leaves_what_people_were_told(world: World) -> None:
     usage.look()
     limits.save_limits(stale, base_revision=stale.revision)
     assert Limits.objects.get(tenant=world.tenant).told_rules == 100
+
+
+def test_a_round_looks_for_a_moment_only_and_the_next_one_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worlds = [world, make_world()]
+    for one in worlds:
+        one.rule("One", step("note", "add_note", text="x"))
+    Limits.objects.update(rules=1, used_at=None)
+    monkeypatch.setattr(usage, "SLICE", -1.0)
+    assert usage.look() == 1
+    assert sorted(map(told, worlds)) == [[], ["rules:100"]]
+    assert usage.look() == 1
+    assert usage.look() == 0
+    assert list(map(told, worlds)) == [["rules:100"]] * 2
