@@ -80,6 +80,13 @@ class Migration(migrations.Migration):
                 to="automation.ruleversion",
             ),
         ),
+        # Whoever keeps details for longer than a year keeps what is left of runs for as long.
+        migrations.RunSQL(
+            "UPDATE automation_limits SET retention_days = GREATEST(retention_days, 1),"
+            " events_kept = GREATEST(events_kept, 0), header_days = GREATEST(header_days, retention_days)"
+            " WHERE retention_days < 1 OR events_kept < 0 OR header_days < retention_days",
+            migrations.RunSQL.noop,
+        ),
         migrations.AddConstraint(
             model_name="limits",
             constraint=models.CheckConstraint(
