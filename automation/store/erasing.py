@@ -68,12 +68,22 @@ def likes(words: Sequence[str]) -> list[str]:
 
 
 def events(
-    event_ids: Sequence[int], *, model: str, record: int, links: Sequence[tuple[str, str]], words: Sequence[str]
+    event_ids: Sequence[int],
+    *,
+    model: str,
+    record: int,
+    links: Sequence[tuple[str, str]],
+    words: Sequence[str],
+    lock: bool = False,
 ) -> list[StoredEvent]:
-    """Those of the events that have to do with the person; `links` are (model, path) of references to them."""
+    """Those of the events that have to do with the person; `links` are (model, path) of references to them.
+
+    With `lock` all of the events are locked, so that nobody removes their facts before they are written back.
+    """
     models, paths = statements.columns(links, 2)
     key = str(record)
-    rows = statements.rows(EVENTS, [model, record, models, paths, key, key, key, likes(words), list(event_ids)])
+    sql = f"{EVENTS} FOR NO KEY UPDATE OF e" if lock else EVENTS
+    rows = statements.rows(sql, [model, record, models, paths, key, key, key, likes(words), list(event_ids)])
     return [StoredEvent(row[0], row[1], row[2], _loaded(row[3])) for row in rows if row[2] is not None]
 
 

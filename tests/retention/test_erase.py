@@ -13,7 +13,7 @@ from automation.engine.operate import Refused
 from automation.engine.trace import trace
 from automation.extend import Erased, erase
 from automation.models import Event, Notice, StepExecution
-from automation.store import clock
+from automation.store import clock, erasing
 from northwind.helpdesk.models import Customer, Ticket
 from tenants.models import AuditEntry
 from tests.engine.world import World, leaf, make_world, set_field, step, when
@@ -234,3 +234,21 @@ def test_of_a_member_the_name_goes_and_what_they_did_stays(world: World):
     assert event.details_removed_at is None
     with pytest.raises(CommandError, match="no member"):
         call_command("automation_erase", "member:999999", "--tenant", world.tenant.slug)
+
+
+def test_what_retention_removes_at_the_same_moment_is_not_written_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    customer = person(world)
+    world.ticket(subject="My left leg", customer=customer)
+    runs_of = erasing.runs_of
+
+    def strip_first(ids: list[int]) -> list[int]:
+        with world.acting():
+            Event.objects.update(facts={}, details_removed_at=clock.now())
+        return runs_of(ids)
+
+    monkeypatch.setattr(erasing, "runs_of", strip_first)
+    go(world, customer)
+    with world.acting():
+        assert [event.facts for event in Event.objects.filter(model="helpdesk.ticket")] == [{}]

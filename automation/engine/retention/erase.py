@@ -147,7 +147,7 @@ class _Erasing:
             after = ids[-1]
 
     def _event_page(self, ids: Sequence[int]) -> None:
-        found = erasing.events(ids, model=self.model, record=self.record, links=self.links, words=self.needles.words)
+        found = self._found(ids)
         if self.user_id:
             self._note("events", erasing.made_by(ids, self.user_id))
             if not self.dry_run:
@@ -158,12 +158,19 @@ class _Erasing:
         with transaction.atomic():
             runs = erasing.runs_of(theirs)
             self.live += erasing.lock_runs(runs) if runs else 0
+            # Read again under their locks: retention may have removed the facts meanwhile.
+            found = self._found([event.id for event in found], lock=True)
             self._write_events(found)
             self._write(erasing.rows_of(runs, event_ids=theirs, words=(), all_of_it=True), _emptied)
             others = [event.id for event in found if event.how == MENTIONED]
             self._write(
                 erasing.rows_of([], event_ids=others, words=self.needles.words, all_of_it=False), self._scrubbed
             )
+
+    def _found(self, ids: Sequence[int], *, lock: bool = False) -> list[StoredEvent]:
+        return erasing.events(
+            ids, model=self.model, record=self.record, links=self.links, words=self.needles.words, lock=lock
+        )
 
     def _write_events(self, found: Sequence[StoredEvent]) -> None:
         changed = [(event.id, self._without(event), event.how == OWN) for event in found]
