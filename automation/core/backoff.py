@@ -18,7 +18,7 @@ class Chance(Protocol):
 
 
 def next_try(retry: Retry, *, failures: int, rng: Chance, retry_after: float | None = None) -> float | None:
-    """Seconds to wait after the nth failure, or None when the attempts are used up.
+    """Seconds to wait after the nth failure (as after the first where none counts), or None when no attempt is left.
 
     The smaller of max_delay and base_delay * factor^(n - 1), times a random fraction when jitter is on. An
     endpoint's `Retry-After` (seconds) is honoured: the wait is never shorter, and at most seven days.
@@ -35,7 +35,7 @@ def next_try(retry: Retry, *, failures: int, rng: Chance, retry_after: float | N
 
 def _delay(retry: Retry, failures: int) -> float:
     try:
-        grown = retry.base_delay * retry.factor ** (failures - 1)
+        grown = retry.base_delay * retry.factor ** (max(failures, 1) - 1)
     except OverflowError:
         return retry.max_delay
     return min(retry.max_delay, grown)

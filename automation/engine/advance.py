@@ -73,9 +73,8 @@ class Advance:
         return self.fail(run, step, outcome, wave, reason=outcome.reason or "delivery_unknown")
 
     def _retry(self, run: RunInHand, step: StepInHand, outcome: Outcome, wave: Wave) -> FollowUp:
-        wait = next_try(
-            step.node.retry or Retry(), failures=max(step.failures, 1), rng=self.rng, retry_after=outcome.retry_after
-        )
+        retry = step.node.retry or Retry()
+        wait = next_try(retry, failures=step.failures, rng=self.rng, retry_after=outcome.retry_after)
         if wait is None:
             reason = "deadline" if outcome.state == "timeout" else "exhausted"
             return self.fail(run, step, outcome, wave, reason=reason)

@@ -22,6 +22,7 @@ from automation.engine.holding import Cancel, Drop, PutBack, held_back
 from automation.engine.ports import Timers
 from automation.engine.progress import GONE, FollowUp, RunInHand, StepInHand
 from automation.engine.stretch import write_step
+from automation.engine.threads import FENCED
 from automation.store.claims import UNTOUCHED, Claimed, Settlement
 from automation.store.runs import RunRow, StepRow
 from automation.store.waves import ClosedAttempt, RunChange, Stale, StepChange, StepIds, Wave
@@ -145,8 +146,8 @@ class WaveTurn:
             wave.settlements.append(_gone(claimed))
             return
         outcome = came_back(Finished(one.call, one.outcome.cleaned()), step, wave)
-        if outcome.state in ("retry", "timeout") and gates.was_a_trial(one.call):
-            # It waited for a system that is down, and was chosen to try it: that uses up none of its attempts.
+        if outcome.state in ("retry", "timeout") and (gates.was_a_trial(one.call) or outcome.error == FENCED):
+            # Nothing was sent, or it waited for a system that is down, and was chosen to try it: no attempt is used up.
             step.row = replace(step.row, retried_at_attempt=step.row.retried_at_attempt + 1)
             wave.uncounted.append(step.id)
         if row.cancel_requested_at is not None and outcome.state in ("retry", "timeout", "uncertain"):

@@ -22,7 +22,7 @@ from automation.engine.effects import EffectCall, guarded
 from automation.engine.lease import Lease
 from automation.engine.operate.runs import Cancelled, cancel
 from automation.engine.ports import LaneTimers
-from automation.engine.threads import Flight, ThreadDoor
+from automation.engine.threads import FENCED, Flight, ThreadDoor
 from automation.engine.wave_turn import Done, WaveTurn
 from automation.models import Attempt, DeadLetter, Event, Lane, Notice, Run, StepExecution, Timer
 from automation.store import claims, runs, timers
@@ -357,6 +357,18 @@ def test_a_run_that_starts_while_its_rule_is_deleted_is_cancelled_by_the_worker(
     assert world.states(rule) == ["waiting"]
     crew.skip_waiting()
     assert world.states(rule) == ["cancelled cancelled_by"]
+
+
+def test_what_a_worker_may_no_longer_send_uses_up_no_attempt(world: World, crew: Crew) -> None:
+    answers = iter([Outcome.retry(FENCED), Outcome.retry(FENCED), Outcome.done()])
+    crew.script = lambda call: next(answers)
+    rule = world.rule("Tell", hook())
+    urgent(world, crew)
+    crew.work()
+    crew.skip_waiting()
+    crew.skip_waiting()
+    assert world.states(rule) == ["succeeded"]
+    assert len({key for key, _attempt in crew.calls()}) == 1
 
 
 def test_a_run_that_has_ended_meanwhile_is_replaced_by_nobody(world: World, crew: Crew) -> None:
