@@ -7,7 +7,7 @@ from datetime import datetime
 from automation.catalog.action import Effect
 from automation.core.breaker import CLOSED, HALF_OPEN, OFF, OPEN
 from automation.engine.effects import EffectCall
-from automation.engine.holding import PutBack
+from automation.engine.holding import PutBack, held_back
 from automation.engine.progress import RunInHand, StepInHand
 from automation.engine.taking import InHand
 from automation.models import Connection
@@ -34,7 +34,10 @@ class Gate:
         """Why the step must wait for its connection, or None; a step that waits uses up no attempt."""
         if _is_settled_anyway(step):
             return None
-        for connection in connections_of(run, step):
+        found = connections_of(run, step)
+        if _paused(run, found):
+            return None  # it is put back all the same, with another reason
+        for connection in found:
             held = self._down(connection, run.id) or self._full(connection, claimed)
             if held is not None:
                 return held
@@ -71,9 +74,7 @@ def take(inside: InHand, claimed: Sequence[Claimed], settling: Sequence[int]) ->
     """
     gate, wanted = Gate(inside.now), dict[int, Connection]()
     for each in claimed:
-        run, step = inside.runs.get(each.run_id or 0), inside.step(each)
-        if run is not None and step is not None and run.event.tenant_id == each.tenant_id:
-            wanted |= {one.pk: one for one in connections_of(run, step) if _asks(one, inside.now)}
+        wanted |= {one.pk: one for one in _wanted(inside, each) if _asks(one, inside.now)}
     if not wanted:
         return gate
     gate.known = breakers.lock(list(wanted))
@@ -89,6 +90,23 @@ def take(inside: InHand, claimed: Sequence[Claimed], settling: Sequence[int]) ->
         busy = breakers.busy(list(limits), apart=settling)
         gate.room = {pk: limit - busy.get(pk, 0) for pk, limit in limits.items()}
     return gate
+
+
+def _wanted(inside: InHand, each: Claimed) -> list[Connection]:
+    """The connections that a claimed step is about to use; none where it is put back anyway, and so tries nothing."""
+    row, run, step = inside.rows.get(each.run_id or 0), inside.runs.get(each.run_id or 0), inside.step(each)
+    if row is None or run is None or step is None or each.timer_id not in inside.ours:
+        return []
+    if row.tenant_id != each.tenant_id:
+        return []
+    found = connections_of(run, step)
+    if _paused(run, found) or held_back(row, run, step.row, lane_paused=row.lane_paused) is not None:
+        return []
+    return found
+
+
+def _paused(run: RunInHand, found: Sequence[Connection]) -> bool:
+    return any(one.name in run.tenant.paused_connections for one in found)
 
 
 def connections_of(run: RunInHand, step: StepInHand) -> list[Connection]:

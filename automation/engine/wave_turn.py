@@ -98,8 +98,8 @@ class WaveTurn:
         return Done()
 
     def _in_transaction(self, finished: Sequence[Finished], claimed: Sequence[Claimed]) -> Done:
-        every = [*(one.call.claimed for one in finished), *claimed]
         """Writes a wave and commits it; the transaction also hands back what somebody holds."""
+        every = [*(one.call.claimed for one in finished), *claimed]
         done, wave = Done(), Wave()
         with transaction.atomic():
             inside = taking.take(every, self.timers)

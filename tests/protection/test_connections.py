@@ -9,6 +9,7 @@ from automation.catalog.action import Outcome
 from automation.core import breaker
 from automation.engine import connections, health
 from automation.engine.effects import EffectCall, Finished
+from automation.engine.operate import pause
 from automation.models import Connection, ConnectionCall, Event, Notice
 from automation.store import clock
 from tenants.models import AuditEntry
@@ -262,3 +263,29 @@ def test_a_switch_of_experiments_leaves_everything_to_retries(world: World) -> N
     world.rule("Tell", hook())
     break_it(world, records=8)
     assert of(world).breaker == "closed"
+
+
+def test_what_is_held_takes_up_no_try_of_a_system_that_was_down(world: World) -> None:
+    world.connection()
+    rule = world.rule("Tell", hook())
+    break_it(world)
+    calls = len(world.calls())
+    with world.acting():
+        pause.pause_rule(rule.pk, "wait")
+    world.pass_time(timedelta(minutes=3))
+    assert of(world).breaker == "open"  # and due, for whoever comes first
+
+    with world.acting():
+        pause.resume_rule(rule.pk)
+        pause.pause_connection(of(world).pk, "wait")
+    world.pass_time(timedelta(minutes=3))
+    assert of(world).breaker == "open"
+    assert {run.reason for run in world.runs(rule)} == {"paused"}
+    assert len(world.calls()) == calls
+
+    with world.acting():
+        pause.resume_connection(of(world).pk)
+    world.answer = lambda call: Outcome.done()
+    world.run()
+    assert of(world).breaker == "closed"
+    assert set(world.states(rule)) == {"succeeded"}
