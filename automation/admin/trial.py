@@ -5,13 +5,13 @@ from functools import partial
 from typing import Any
 
 from django import forms
-from django.contrib import admin
 from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
+from automation.admin.base import ReadOnlyAdmin
 from automation.core.errors import DefinitionError
 from automation.core.spec import RuleSpec
 from automation.engine import backtest, samples
@@ -63,12 +63,15 @@ class TrialForm(forms.Form):
         return found
 
 
-def try_view(page: "admin.ModelAdmin[Any]", request: HttpRequest, object_id: str) -> HttpResponse:
+def try_view(page: ReadOnlyAdmin, request: HttpRequest, object_id: str) -> HttpResponse:
     """Tries the draft, or starts a backtest of it and goes to its page; what is refused is said above the form."""
     rule: Rule | None = page.get_object(request, object_id)
     if rule is None or rule.deleted_at is not None:
         raise Http404
     if not page.has_view_permission(request, rule):
+        raise PermissionDenied
+    may_start = page.has_operate_permission(request)
+    if START in request.POST and not may_start:
         raise PermissionDenied
     form = TrialForm(request.POST if request.method == "POST" and START not in request.POST else None)
     found = None
@@ -85,7 +88,7 @@ def try_view(page: "admin.ModelAdmin[Any]", request: HttpRequest, object_id: str
         "title": _("Try it out"),
         "form": form,
         "found": found,
-        "start": START,
+        "start": START if may_start else "",
     }
     return TemplateResponse(request, "admin/automation/trial.html", context)
 

@@ -1,7 +1,7 @@
 """Staff try a rule's draft out on its page in the admin, and compare it with the live version."""
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
 
@@ -64,3 +64,17 @@ def test_a_backtest_is_started_looked_at_and_stopped(world, staff):
         "/admin/automation/backtest/", {"action": "cancel", "_selected_action": [made.pk]}, follow=True
     ).content.decode()
     assert "Stopped: 1." in found
+
+
+def test_who_may_only_look_tries_a_draft_out_but_starts_no_backtest(world, client):
+    rule = world.rule("Open it", set_field("s", "status", "open"))
+    looker = User.objects.create_user("looker", is_staff=True)
+    looker.user_permissions.add(Permission.objects.get(codename="view_rule"))
+    client.force_login(looker)
+    page = reverse("admin:automation_rule_try", args=[rule.pk])
+
+    assert "Compare with the live version" not in client.get(page).text
+    assert "would" in client.post(page, {**ASKED, "on": "facts", "facts": '{"snapshot": {}}'}).text
+    assert client.post(page, {"backtest": "yes"}).status_code == 403
+    with world.acting():
+        assert not Backtest.objects.exists()
