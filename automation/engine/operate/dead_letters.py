@@ -30,7 +30,7 @@ class Worked:
     refused: dict[int, str] = field(default_factory=dict)
 
 
-def retry(dead_letter_id: int, *, as_new: bool = False, due_at: datetime | None = None) -> None:
+def retry(dead_letter_id: int, *, as_new: bool = False, due_at: datetime | None = None, reason: str = "") -> None:
     """Lets the run go on at its dead step, with all its attempts again and, unless `as_new`, under the same key.
 
     Steps before it aren't repeated. `as_new` raises the epoch: a receiver takes it for another effect. An event that
@@ -38,28 +38,33 @@ def retry(dead_letter_id: int, *, as_new: bool = False, due_at: datetime | None 
     run has gone on or was given up.
     """
     verb = "retry_as_new" if as_new else "retry"
-    _one(dead_letter_id, verb, due={} if due_at is None else {dead_letter_id: due_at})
+    _one(dead_letter_id, verb, due={} if due_at is None else {dead_letter_id: due_at}, reason=reason)
 
 
-def discard(dead_letter_id: int) -> None:
+def discard(dead_letter_id: int, *, reason: str = "") -> None:
     """Gives a dead step up: its run stays failed, a run that waited for the decision fails now.
 
     Twice does nothing more. Raises `DeadLetter.DoesNotExist`, and `Refused` for one that was retried or cancelled.
     """
-    _one(dead_letter_id, "discard")
+    _one(dead_letter_id, "discard", reason=reason)
 
 
-def _one(dead_letter_id: int, verb: str, *, due: Mapping[int, datetime] | None = None) -> None:
+def _one(dead_letter_id: int, verb: str, *, due: Mapping[int, datetime] | None = None, reason: str = "") -> None:
     if not DeadLetter.objects.filter(pk=dead_letter_id).exists():
         raise DeadLetter.DoesNotExist
     with transaction.atomic():
-        worked = work_off([dead_letter_id], verb, due=due)
+        worked = work_off([dead_letter_id], verb, due=due, reason=reason)
     for refusal in worked.refused.values():
         raise Refused(refusal)
 
 
 def work_off(
-    dead_letter_ids: Sequence[int], verb: str, *, due: Mapping[int, datetime] | None = None, bulk_id: int | None = None
+    dead_letter_ids: Sequence[int],
+    verb: str,
+    *,
+    due: Mapping[int, datetime] | None = None,
+    bulk_id: int | None = None,
+    reason: str = "",
 ) -> Worked:
     """Does "retry", "retry_as_new" or "discard" to dead letters of the tenant, inside the caller's transaction.
 
@@ -83,6 +88,7 @@ def work_off(
     if chosen:
         worked.done = [letter.pk for letter in chosen]
         _write(tenant_id, chosen, runs, verb, due=due or {}, bulk_id=bulk_id)
+        _audit(tenant_id, chosen, verb, reason)
     return worked
 
 
@@ -159,7 +165,6 @@ def _write(
         _revive(of_steps, as_new=verb == "retry_as_new")
         _match_again(tenant_id, [letter for letter in letters if letter not in of_steps])
     rows.resolve([one.pk for one in letters], resolution=RESOLUTIONS[verb], actor=current_actor().name, bulk_id=bulk_id)
-    _audit(tenant_id, letters, verb)
     if verb != "discard":
         timers.set_timers(
             [
@@ -184,7 +189,7 @@ def _match_again(tenant_id: int, letters: Sequence[DeadLetter]) -> None:
         transaction.on_commit(partial(timers.arm_match, tenant_id))
 
 
-def _audit(tenant_id: int, letters: Sequence[DeadLetter], verb: str) -> None:
+def _audit(tenant_id: int, letters: Sequence[DeadLetter], verb: str, reason: str) -> None:
     actor = current_actor()
     AuditEntry.objects.bulk_create(
         AuditEntry(
@@ -192,6 +197,7 @@ def _audit(tenant_id: int, letters: Sequence[DeadLetter], verb: str) -> None:
             actor_id=actor.id,
             actor_name=actor.name,
             verb="discard" if verb == "discard" else "retry",
+            reason=reason,
             target=f"dead_letter:{letter.pk}",
             before={"run": letter.run_id, "step": letter.step_id, "event": letter.event_id, "reason": letter.reason},
             after={"resolution": RESOLUTIONS[verb]},
