@@ -4,10 +4,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser, OutputWrapper
+from django.core.management.base import CommandParser, OutputWrapper
 from django.core.serializers.json import DjangoJSONEncoder
-
-from tenants.models import Tenant
 
 
 def add_tenant(parser: CommandParser, *, required: bool = True) -> None:
@@ -20,12 +18,14 @@ def add_json(parser: CommandParser) -> None:
     parser.add_argument("--json", action="store_true", help="answer as JSON, for programs")
 
 
-def tenant_of(slug: str) -> Tenant:
-    """The tenant of that slug, closed ones too; CommandError for none."""
-    tenant = Tenant.objects.filter(slug=slug).first()
-    if tenant is None:
-        raise CommandError(f"There is no tenant {slug!r}.")
-    return tenant
+def add_reason(parser: CommandParser) -> None:
+    """`--reason TEXT`, for the audit."""
+    parser.add_argument("--reason", metavar="TEXT", default="", help="kept in the audit")
+
+
+def add_rule(parser: CommandParser, text: str) -> None:
+    """`--rule RULE`, by its number or name."""
+    parser.add_argument("--rule", metavar="RULE", help=f"{text}, by its number or name")
 
 
 def write_json(out: OutputWrapper, value: Any) -> None:

@@ -55,7 +55,7 @@ SETTINGS = {
     "breakers": "off: connections that fail are called on and on, and rules that fail go on ²",
     "idempotency_keys": "off: each attempt of a step has a key of its own ²",
     "match_ahead": "off: with all threads waiting for the outside, events wait as well ²",
-    "time_scale": "the factor by which delays are shortened ¹",
+    "time_scale": "the factor by which delays are multiplied, such as 0.01 ¹",
 }
 GENERATED = "<!-- Written by `manage.py automation_catalogue docs`. -->"
 JSON_TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}

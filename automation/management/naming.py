@@ -1,6 +1,7 @@
 """Finds what the words of a command line name, and says in one sentence where there is no such thing."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,9 @@ from django.core.management.base import CommandError
 
 from automation.models import Rule
 from tenants.models import Tenant
+
+RATE = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)/([smh])")
+A_MINUTE = {"s": 60.0, "m": 1.0, "h": 1 / 60}
 
 
 def tenant_named(slug: str) -> Tenant:
@@ -18,9 +22,19 @@ def tenant_named(slug: str) -> Tenant:
     return tenant
 
 
-def rule_named(text: str) -> Rule:
-    """The rule of the current tenant with that id or name; two of one name are told apart by their ids."""
-    present = Rule.objects.filter(deleted_at=None)
+def a_minute(text: str | None) -> float | None:
+    """A rate such as "50/s", "600/m" or "20/h", in so many a minute; None for none."""
+    if text is None:
+        return None
+    found = RATE.fullmatch(text)
+    if found is None:
+        raise CommandError(f"A rate is written like 50/s, 600/m or 20/h, not {text!r}.")
+    return float(found[1]) * A_MINUTE[found[2]]
+
+
+def rule_named(text: str, *, deleted: bool = False) -> Rule:
+    """The rule of the current tenant with that number or name; two of one name are told apart by their numbers."""
+    present = Rule.objects.all() if deleted else Rule.objects.filter(deleted_at=None)
     found = list(present.filter(pk=text)) if text.isdecimal() else []
     found = found or list(present.filter(name=text).order_by("id"))
     if not found:

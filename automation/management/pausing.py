@@ -11,14 +11,13 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from automation.engine.operate import pause
-from automation.management.naming import tenant_named
+from automation.management.naming import a_minute, rule_named, tenant_named
 from automation.management.verbs import person
-from automation.models import Connection, Rule
+from automation.models import Connection
 from tenants.context import acting_as, acting_for
 
 SPAN = re.compile(r"(\d{1,6})([smhd])")
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-RATE = re.compile(r"(\d{1,6})/([sm])")
 
 
 def add_target(parser: CommandParser) -> None:
@@ -27,7 +26,7 @@ def add_target(parser: CommandParser) -> None:
     whose.add_argument("--tenant", metavar="SLUG", help="the tenant, by its part of the address")
     whose.add_argument("--installation", action="store_true", help="every tenant at once")
     part = parser.add_mutually_exclusive_group()
-    part.add_argument("--rule", metavar="NUMBER", type=int, help="one rule of the tenant only")
+    part.add_argument("--rule", metavar="RULE", help="one rule of the tenant only, by its number or name")
     part.add_argument("--connection", metavar="NAME", help="one connection of the tenant only")
 
 
@@ -47,9 +46,7 @@ def target(options: dict[str, Any]) -> Iterator[tuple[str, int | None]]:
 
 def _part(options: dict[str, Any]) -> tuple[str, int | None]:
     if options["rule"] is not None:
-        if not Rule.objects.filter(pk=options["rule"], deleted_at=None).exists():
-            raise CommandError(f"There is no rule {options['rule']} of this tenant.")
-        return "rule", options["rule"]
+        return "rule", rule_named(options["rule"]).pk
     if options["connection"] is not None:
         found = Connection.objects.filter(name=options["connection"]).first()
         if found is None:
@@ -58,14 +55,10 @@ def _part(options: dict[str, Any]) -> tuple[str, int | None]:
     return "tenant", None
 
 
-def a_minute(text: str | None) -> int | None:
-    """A rate such as "50/s" or "600/m", in so many a minute; None for none."""
-    if text is None:
-        return None
-    found = RATE.fullmatch(text)
-    if found is None:
-        raise CommandError(f"A rate is written like 50/s or 600/m, not {text!r}.")
-    return int(found[1]) * (60 if found[2] == "s" else 1)
+def whole_rate(text: str | None) -> int | None:
+    """A rate in so many whole ones a minute; None for none."""
+    rate = a_minute(text)
+    return None if rate is None else int(rate)
 
 
 def span(text: str) -> timedelta:

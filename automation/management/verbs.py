@@ -66,11 +66,6 @@ class VerbCommand(BaseCommand):
         yield str(answer)
 
 
-def add_reason(parser: CommandParser) -> None:
-    """Why: it is kept in the audit."""
-    parser.add_argument("--reason", default="", help="kept in the audit")
-
-
 def object_of(text: str | None, name: str) -> dict[str, Any] | None:
     """A JSON object from the command line; None where none was given."""
     if text is None:

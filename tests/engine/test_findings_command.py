@@ -39,7 +39,7 @@ def test_a_draft_is_looked_at_as_if_it_were_live(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--draft"], "--draft goes with --rule."), (["--rule", "999999"], "There is no rule 999999 of this tenant.")],
+    [(["--draft"], "--draft goes with --rule."), (["--rule", "999999"], "There is no rule '999999' of this tenant.")],
 )
 def test_a_bad_argument_is_said_in_one_line(world: World, arguments: list[str], message: str) -> None:
     with pytest.raises(CommandError, match=message):

@@ -99,17 +99,29 @@ def test_dead_letters_are_listed_by_error_and_retried_by_number(rule: Rule) -> N
     [group] = answered("dead_letters", "--rule", rule.pk, "--code", "exhausted")
     assert (group["count"], group["newest_id"]) == (3, letters[2].pk)
 
-    assert told("retry", letters[0].pk, 10**9) == (
-        f"Dead letter {letters[0].pk}: done\nDead letter {10**9}: There is no such dead letter of this tenant.\n"
-    )
-    assert "done" in told("retry", letters[1].pk, "--discard")
-    assert "given up already" in told("retry", letters[1].pk)
+    assert told("retry", letters[0].pk, "--reason", "mended") == f"Dead letter {letters[0].pk}: done\n"
+    assert "done" in told("retry", letters[1].pk, "--discard", "--reason", "too late")
+    reasons = AuditEntry.objects.filter(target__startswith="dead_letter:").order_by("id").values_list("verb", "reason")
+    assert list(reasons) == [("retry", "mended"), ("discard", "too late")]
+
+
+def test_dead_letters_that_are_refused_are_named_and_stop_no_other(rule: Rule) -> None:
+    given_up, letter, out = make_dead_run(rule), make_dead_run(rule), StringIO()
+    told("retry", given_up.pk, "--discard")
+    with pytest.raises(CommandError, match=r"2 of 3 were refused\."):
+        call_command("automation_retry", given_up.pk, 10**9, letter.pk, "--tenant", "acme", stdout=out)
+    said = out.getvalue().splitlines()
+    assert "given up already" in said[0]
+    assert said[1:] == [
+        f"Dead letter {10**9}: There is no such dead letter of this tenant.",
+        f"Dead letter {letter.pk}: done",
+    ]
 
 
 def test_all_that_fit_are_retried_by_a_job_that_can_be_followed_and_ended(rule: Rule) -> None:
     for _ in range(3):
         make_dead_run(rule)
-    job = answered("retry", "--all", "--rule", rule.pk, "--rate", "1", "--stop-after", "2")["job"]
+    job = answered("retry", "--all", "--rule", rule.pk, "--rate", "1/s", "--stop-after", "2")["job"]
     bulk.work(ahead=1.5)
 
     assert told("bulk", "list") == f"Job {job} retry: running, 2 done, 1 left, 0 refused, 0 failed again\n"

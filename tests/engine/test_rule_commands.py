@@ -45,8 +45,8 @@ class TestPublish:
         rule, tenant = waiting(world), ("--tenant", world.tenant.slug)
         redraft(world, rule, DAY)
 
-        said = told("automation_publish", "Remind", *tenant, "--plan")
-        plan = json.loads(told("automation_publish", rule.pk, *tenant, "--plan", "--json"))
+        said = told("automation_publish", "Remind", *tenant, "--dry-run")
+        plan = json.loads(told("automation_publish", rule.pk, *tenant, "--dry-run", "--json"))
 
         assert "The step “a” is gone.\n1 run of version 1 is under way (1 at “wait”)." in said
         assert (plan["number"], plan["under_way"][0]["runs"], plan["changes"][0]["kind"]) == (2, 1, "removed")
@@ -69,7 +69,7 @@ class TestPublish:
         rule = waiting(world)
         redraft(world, rule, step("x", "dance"))
         with pytest.raises(CommandError, match="no action “dance@1”"):
-            told("automation_publish", rule.pk, "--tenant", world.tenant.slug, "--plan")
+            told("automation_publish", rule.pk, "--tenant", world.tenant.slug, "--dry-run")
 
 
 class TestExisting:
@@ -78,15 +78,15 @@ class TestExisting:
         rule, tenant = world.rule("Remind", DAY), ("--tenant", world.tenant.slug)
         assert told("automation_existing", "Remind", *tenant) == "It takes up no records.\n"
 
-        said = told("automation_existing", "Remind", *tenant, "--rate", "60", "--reason", "new")
+        said = told("automation_existing", "Remind", *tenant, "--rate", "60/m", "--reason", "new")
 
         assert said.startswith("0 records so far, 60 a minute; seen to up to number 0 of ")
         assert json.loads(told("automation_existing", rule.pk, *tenant, "--json"))["rate"] == 60
         assert told("automation_existing", "Remind", *tenant, "--stop") == "It takes up no records.\n"
         with pytest.raises(CommandError, match="rate"):
-            told("automation_existing", "Remind", *tenant, "--rate", "0")
+            told("automation_existing", "Remind", *tenant, "--rate", "0/m")
         redraft(world, rule, step("a", "add_note", text="A"))
-        said = told("automation_publish", "Remind", *tenant, "--existing-rate", "30")
+        said = told("automation_publish", "Remind", *tenant, "--existing-rate", "30/m")
         assert "It concerns 1 record already.\nThey are run for at 30 a minute." in said
         assert json.loads(told("automation_existing", rule.pk, *tenant, "--json"))["rate"] == 30
 
@@ -102,7 +102,9 @@ class TestVersions:
         assert "wait: 1" in told("automation_versions", *tenant)
         with pytest.raises(CommandError, match="needs --rule"):
             told("automation_versions", *tenant, "--cancel-older")
-        assert told("automation_versions", *tenant, "--rule", rule.pk, "--cancel-older") == ""
+        assert (
+            told("automation_versions", *tenant, "--rule", rule.pk, "--cancel-older") == "No run is on any of them.\n"
+        )
         assert world.states(rule) == ["cancelled cancelled_by"]
 
 
@@ -128,7 +130,7 @@ class TestDeletion:
         with world.acting():
             assert not rules.find(rule.pk).on
         assert world.states(rule) == ["cancelled cancelled_by", "failed exhausted"]
-        assert told("automation_undelete", *tenant) == ""
+        assert told("automation_undelete", *tenant) == "No deleted rule can be brought back.\n"
         with pytest.raises(CommandError, match="isn't deleted"):
             told("automation_undelete", rule.pk, *tenant)
 
@@ -159,7 +161,7 @@ class TestDeletion:
         rule, other = world.rule("Remind", DAY), make_world()
         with world.acting():
             rules.delete(rule.pk)
-        assert told("automation_undelete", "--tenant", other.tenant.slug) == ""
+        assert told("automation_undelete", "--tenant", other.tenant.slug) == "No deleted rule can be brought back.\n"
         with pytest.raises(CommandError, match="There is no rule"):
             told("automation_undelete", rule.pk, "--tenant", other.tenant.slug)
 
@@ -179,7 +181,10 @@ class TestOwners:
         ]
         with pytest.raises(CommandError, match="one of the tenant's people"):
             told("automation_owners", *tenant, "--gone", "--to", "bo")
-        assert told("automation_owners", *tenant, "--from", "bo", "--to", world.ana.user.username) == ""
+        assert (
+            told("automation_owners", *tenant, "--from", "bo", "--to", world.ana.user.username)
+            == "No rule that is on has lost its owner.\n"
+        )
         rule.refresh_from_db()
         assert rule.owner_id == world.ana.user_id
 
@@ -201,15 +206,16 @@ class TestReferences:
         said = told("automation_references", *tenant, "--connection", "hook")
         assert said == f"{world.tenant.slug}: rule {rule.pk}: The rule “Call” uses it and will be switched off.\n"
         assert (
-            told("automation_references", *tenant, "--connection", "other", "--field", "helpdesk.ticket.status") == ""
+            told("automation_references", *tenant, "--connection", "other", "--field", "helpdesk.ticket.status")
+            == "No rule uses it.\n"
         )
-        assert told("automation_references", *tenant) == ""
+        assert told("automation_references", *tenant) == "No rule that is on has lost what it names.\n"
         with world.acting():
             Connection.objects.all().delete()
 
         [line] = json.loads(told("automation_references", *tenant, "--json"))
         assert (line["rule"], line["switched_off"]) == (rule.pk, False)
         assert "was switched off" in told("automation_references", "--switch-off")
-        assert told("automation_references") == ""
+        assert told("automation_references") == "No rule that is on has lost what it names.\n"
         with world.acting():
             assert not rules.find(rule.pk).on

@@ -79,7 +79,7 @@ def test_rules_connections_and_the_installation_have_the_same_switch(acme: Place
         ("automation_pause", ["--tenant", "acme", "--reason", "x", "--until", "soon"], "written like"),
         ("automation_pause", ["--tenant", "acme", "--reason", "x", "--until", "2026-13-45T00:00:00Z"], "written like"),
         ("automation_pause", ["--tenant", "acme", "--reason", "x", "--until", "2001-01-01T00:00:00Z"], "past already"),
-        ("automation_pause", ["--tenant", "acme", "--rule", "77", "--reason", "x"], "no rule 77"),
+        ("automation_pause", ["--tenant", "acme", "--rule", "77", "--reason", "x"], "no rule '77'"),
         ("automation_pause", ["--tenant", "acme", "--connection", "c", "--reason", "x"], "no connection"),
         ("automation_pause", ["--installation", "--level", "cancel", "--reason", "x"], "can't be paused"),
         ("automation_resume", ["--tenant", "acme", "--rate", "fast"], "50/s"),

@@ -7,7 +7,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.catalog import registry
 from automation.engine import needed
-from automation.management.arguments import add_json, add_tenant, tenant_of, write_json, write_table
+from automation.management.arguments import add_json, add_tenant, write_json, write_table
+from automation.management.naming import tenant_named
 
 
 class Command(BaseCommand):
@@ -29,7 +30,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Exits with 1 when runs, open dead letters or rules that are on need what is, or would be, missing."""
-        tenant_id = tenant_of(options["tenant"]).pk if options["tenant"] else None
+        tenant_id = tenant_named(options["tenant"]).pk if options["tenant"] else None
         without = options["without"]
         unknown = [name for name in without if "@" not in name]
         if unknown:

@@ -28,7 +28,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Which rule and how far back; or an earlier one, to look at or to stop."""
-        parser.add_argument("rule", nargs="?", help="its id or name; its draft is compared with its live version")
+        parser.add_argument("rule", nargs="?", help="its number or name; its draft is compared with its live version")
         add_tenant(parser)
         parser.add_argument("--definition", metavar="FILE", help="compare this with the live version, not the draft")
         parser.add_argument("--days", type=int, default=backtest.DAYS, help="how far back, in days")

@@ -8,7 +8,8 @@ from django.core.management.base import CommandError, CommandParser
 
 from automation.engine.operate import bulk
 from automation.engine.operate.bulk import BulkStatus
-from automation.management.verbs import VerbCommand, add_reason
+from automation.management.arguments import add_reason
+from automation.management.verbs import VerbCommand
 from automation.models import BulkJob
 
 LISTED = 20
@@ -22,7 +23,7 @@ class Command(VerbCommand):
     def add_own(self, parser: CommandParser) -> None:
         """The verb and the job."""
         parser.add_argument("verb", choices=("list", "status", "wait", "cancel"))
-        parser.add_argument("job", type=int, nargs="?")
+        parser.add_argument("job", type=int, nargs="?", metavar="JOB", help="its number; none for list")
         add_reason(parser)
 
     def act(self, options: dict[str, Any]) -> Any:

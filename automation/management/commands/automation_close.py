@@ -9,7 +9,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from automation.engine.operate import Refused
 from automation.engine.retention.closing import close, reopen
 from automation.engine.retention.rounds import round_of
-from automation.management.arguments import add_tenant, tenant_of
+from automation.management.arguments import add_reason, add_tenant
+from automation.management.naming import tenant_named
 from automation.management.verbs import person
 from automation.models import Retention
 from tenants.context import acting_as
@@ -26,7 +27,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """Whom, why, and what of it."""
         add_tenant(parser)
-        parser.add_argument("--reason", default="", help="kept in the audit")
+        add_reason(parser)
         what = parser.add_mutually_exclusive_group()
         what.add_argument("--reopen", action="store_true", help="open it again; possible for 30 days")
         what.add_argument(
@@ -37,7 +38,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Says what stands afterwards."""
-        tenant = tenant_of(options["tenant"])
+        tenant = tenant_named(options["tenant"])
         try:
             with acting_as(person()):
                 self._do(tenant, options)

@@ -8,6 +8,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from automation.engine.troubles import error_groups
+from automation.management.arguments import add_rule
+from automation.management.naming import rule_named
 from automation.management.verbs import VerbCommand
 
 
@@ -18,13 +20,14 @@ class Command(VerbCommand):
 
     def add_own(self, parser: CommandParser) -> None:
         """Which of them, and whether with their context."""
-        parser.add_argument("--rule", type=int, metavar="ID")
+        add_rule(parser, "only those of this rule")
         parser.add_argument("--code", default="", help="the reason code, such as exhausted")
         parser.add_argument("--context", action="store_true", help="print the context of the newest case of each")
 
     def act(self, options: dict[str, Any]) -> Any:
         """Answers the groups, the largest first."""
-        groups = [asdict(group) for group in error_groups(rule_id=options["rule"], reason=options["code"])]
+        rule_id = rule_named(options["rule"], deleted=True).pk if options["rule"] else None
+        groups = [asdict(group) for group in error_groups(rule_id=rule_id, reason=options["code"])]
         if not options["context"]:
             for group in groups:
                 del group["snapshot"]

@@ -5,8 +5,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from automation.engine import rules
-from automation.management.arguments import add_tenant, tenant_of
-from automation.management.naming import rule_named
+from automation.management.arguments import add_reason, add_tenant
+from automation.management.naming import rule_named, tenant_named
 from automation.management.verbs import person
 from tenants.context import acting_for
 
@@ -20,12 +20,12 @@ class Command(BaseCommand):
         """Which rule, and why."""
         add_tenant(parser)
         parser.add_argument("rule", help="its number or name")
-        parser.add_argument("--reason", default="", help="for the audit")
+        add_reason(parser)
         parser.add_argument("--dry-run", action="store_true", help="only say what would end")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Says what ends with the rule, and deletes it."""
-        with acting_for(tenant_of(options["tenant"]).pk, person()):
+        with acting_for(tenant_named(options["tenant"]).pk, person()):
             goes = rules.what_goes(rule_named(options["rule"]).pk)
             self.stdout.write(
                 f"Rule {goes.rule.pk} “{goes.rule.name}”: runs under way {goes.runs},"

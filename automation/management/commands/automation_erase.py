@@ -1,6 +1,5 @@
 """Erases a person from what is stored about a tenant's events and runs."""
 
-import json
 import time
 from dataclasses import asdict
 from typing import Any
@@ -10,7 +9,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from automation.catalog.registry import UnknownKind
 from automation.engine.operate import Refused
 from automation.engine.retention.erase import Erased, erase, erase_member
-from automation.management.arguments import add_json, add_tenant, tenant_of
+from automation.management.arguments import add_json, add_tenant, write_json
+from automation.management.naming import tenant_named
 from automation.management.verbs import person
 from tenants.context import acting_for
 from tenants.models import Membership
@@ -35,7 +35,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Prints what was changed, and what is left to do by hand."""
-        tenant = tenant_of(options["tenant"])
+        tenant = tenant_named(options["tenant"])
         model, _colon, key = options["person"].partition(":")
         if not key.isdecimal():
             raise CommandError("A person is named like helpdesk.customer:12, a member like member:5.")
@@ -49,7 +49,7 @@ class Command(BaseCommand):
         except Membership.DoesNotExist as error:
             raise CommandError(f"There is no member {key}.") from error
         if options["json"]:
-            self.stdout.write(json.dumps(asdict(done)))
+            write_json(self.stdout, asdict(done))
         else:
             self._say(done, dry_run=options["dry_run"])
 

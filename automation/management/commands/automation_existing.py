@@ -6,14 +6,14 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine import rules
 from automation.engine.operate import Refused
-from automation.management.arguments import add_json, add_tenant, tenant_of, write_json
-from automation.management.naming import rule_named
+from automation.management.arguments import add_json, add_reason, add_tenant, write_json
+from automation.management.naming import a_minute, rule_named, tenant_named
 from automation.management.verbs import person
 from tenants.context import acting_for
 
 
 class Command(BaseCommand):
-    """`manage.py automation_existing RULE --tenant acme --rate 60` begins, `--stop` ends it."""
+    """`manage.py automation_existing RULE --tenant acme --rate 60/m` begins, `--stop` ends it."""
 
     help = __doc__
 
@@ -22,18 +22,18 @@ class Command(BaseCommand):
         add_tenant(parser)
         parser.add_argument("rule", help="its number or name")
         what = parser.add_mutually_exclusive_group()
-        what.add_argument("--rate", type=float, metavar="N", help="run for N of them a minute; also changes the rate")
+        what.add_argument("--rate", metavar="RATE", help="run for them this fast, 60/m; also changes the rate")
         what.add_argument("--stop", action="store_true", help="leave the others alone")
-        parser.add_argument("--reason", default="", help="for the audit")
+        add_reason(parser)
         add_json(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Does what it is told, and prints how far it has come."""
-        with acting_for(tenant_of(options["tenant"]).pk, person()):
-            rule = rule_named(options["rule"])
+        with acting_for(tenant_named(options["tenant"]).pk, person()):
+            rule, rate = rule_named(options["rule"]), a_minute(options["rate"])
             try:
-                if options["rate"] is not None:
-                    rules.take_up(rule.pk, rate=options["rate"], reason=options["reason"])
+                if rate is not None:
+                    rules.take_up(rule.pk, rate=rate, reason=options["reason"])
                 if options["stop"]:
                     rules.stop_taking_up(rule.pk, reason=options["reason"])
             except Refused as refusal:

@@ -11,7 +11,9 @@ from automation.core.calendars import at_local
 from automation.engine.answers import Answer, Explanation
 from automation.engine.explain import LENGTH, explain, explain_event
 from automation.engine.explain_json import answer_json, explanation_json
-from automation.models import Event, Rule
+from automation.management.arguments import add_json, add_rule, add_tenant, write_json
+from automation.management.naming import rule_named, tenant_named
+from automation.models import Event
 from tenants.context import acting_for
 from tenants.models import Tenant
 
@@ -28,8 +30,8 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Which rule, which record, and when; or which event."""
-        parser.add_argument("--tenant", required=True, metavar="SLUG")
-        parser.add_argument("--rule", metavar="NUMBER|NAME", help="its number, or its name")
+        add_tenant(parser)
+        add_rule(parser, "this rule")
         parser.add_argument("--record", metavar="MODEL:ID", help="such as helpdesk.ticket:12")
         parser.add_argument("--event", type=int, metavar="NUMBER", help="one event, at every rule that listens")
         parser.add_argument("--at", metavar="TIME", help="what happened within an hour of it, in the tenant's zone")
@@ -37,13 +39,11 @@ class Command(BaseCommand):
         parser.add_argument("--until", metavar="TIME", help="up to this time")
         parser.add_argument("--after", type=int, default=0, metavar="EVENT", help="go on after this event")
         parser.add_argument("--limit", type=int, default=LENGTH, help="events at most (default %(default)s)")
-        parser.add_argument("--json", action="store_true", help="for programs: the whole answer as one JSON object")
+        add_json(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Prints the answers; a bad argument is said in one line."""
-        tenant = Tenant.objects.filter(slug=options["tenant"]).first()
-        if tenant is None:
-            raise CommandError(f"There is no tenant {options['tenant']!r}.")
+        tenant = tenant_named(options["tenant"])
         with acting_for(tenant.pk):
             if options["event"] is not None:
                 self._event(options)
@@ -58,7 +58,7 @@ class Command(BaseCommand):
         except Event.DoesNotExist as error:
             raise CommandError(f"There is no event {options['event']} of this tenant.") from error
         if options["json"]:
-            self.stdout.write(json.dumps({"answers": [answer_json(one) for one in answers]}, ensure_ascii=False))
+            write_json(self.stdout, {"answers": [answer_json(one) for one in answers]})
             return
         for answer in answers:
             self._line(f"{answer.rule_name} (rule {answer.rule_id})", answer)
@@ -69,7 +69,7 @@ class Command(BaseCommand):
         since, until = _times(tenant, options)
         model, record = _key(options["record"])
         found = explain(
-            _rule(options["rule"]).pk,
+            rule_named(options["rule"], deleted=True).pk,
             model=model,
             record=record,
             since=since,
@@ -78,7 +78,7 @@ class Command(BaseCommand):
             limit=max(options["limit"], 1),
         )
         if options["json"]:
-            self.stdout.write(json.dumps(explanation_json(found), ensure_ascii=False))
+            write_json(self.stdout, explanation_json(found))
             return
         self._print(tenant, found)
 
@@ -104,16 +104,6 @@ class Command(BaseCommand):
 
 def _what(event: Event) -> str:
     return event.change or event.name or event.kind
-
-
-def _rule(text: str) -> Rule:
-    """A rule by its number or its name; another tenant's is as if it didn't exist."""
-    found = list(Rule.objects.filter(pk=int(text)) if text.isdecimal() else Rule.objects.filter(name=text))
-    if len(found) > 1:
-        raise CommandError(f"Several rules are called {text!r}: {', '.join(str(rule.pk) for rule in found)}.")
-    if not found:
-        raise CommandError(f"There is no rule {text!r} of this tenant.")
-    return found[0]
 
 
 def _key(text: str) -> tuple[str, int]:

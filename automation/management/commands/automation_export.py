@@ -9,7 +9,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine.retention.export import FORMS, export
-from automation.management.arguments import add_tenant, tenant_of
+from automation.management.arguments import add_tenant
+from automation.management.naming import tenant_named
 from automation.management.verbs import person
 from tenants.context import acting_as
 from tenants.models import Tenant
@@ -30,7 +31,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Writes beside the target and renames at the end, so that half an archive is never taken for a whole one."""
-        tenant = tenant_of(options["tenant"])
+        tenant = tenant_named(options["tenant"])
         self.said_at = time.monotonic()
         with acting_as(person()):
             if options["to"] == "-":
@@ -49,7 +50,7 @@ class Command(BaseCommand):
                 counts = export(tenant, stream, form=form, progress=self._progress)
             part.rename(path)
         except OSError as error:
-            raise CommandError(f"{error}") from error
+            raise CommandError(f"{path} can't be written: {error.strerror or error}") from error
         finally:
             part.unlink(missing_ok=True)
         return counts

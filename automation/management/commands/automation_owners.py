@@ -7,8 +7,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine import rules
 from automation.engine.operate import Refused
-from automation.management.arguments import add_json, add_tenant, tenant_of, write_json, write_table
-from automation.management.naming import rule_named
+from automation.management.arguments import add_json, add_reason, add_tenant, write_json, write_table
+from automation.management.naming import rule_named, tenant_named
 from automation.management.verbs import person
 from automation.models import Rule
 from tenants.context import acting_for
@@ -23,11 +23,11 @@ class Command(BaseCommand):
         """Whose rules, from whom and to whom."""
         add_tenant(parser)
         which = parser.add_mutually_exclusive_group()
-        which.add_argument("--rule", help="this rule, by number or name")
+        which.add_argument("--rule", metavar="RULE", help="this rule, by its number or name")
         which.add_argument("--from", dest="owner", metavar="LOGIN", help="all rules of this user")
         which.add_argument("--gone", action="store_true", help="all rules that are on and whose owner has left")
         parser.add_argument("--to", metavar="LOGIN", help="who gets them")
-        parser.add_argument("--reason", default="", help="for the audit")
+        add_reason(parser)
         add_json(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -35,12 +35,14 @@ class Command(BaseCommand):
         chosen = options["rule"] or options["owner"] or options["gone"]
         if bool(chosen) != bool(options["to"]):
             raise CommandError("--to goes with one of --rule, --from and --gone.")
-        with acting_for(tenant_of(options["tenant"]).pk, person()):
+        with acting_for(tenant_named(options["tenant"]).pk, person()):
             if options["to"]:
                 self._hand_over(options)
             left = rules.owner_gone()
         if options["json"]:
             write_json(self.stdout, [{"rule": rule.pk, "name": rule.name, "owner": _login(rule)} for rule in left])
+        elif not left:
+            self.stdout.write("No rule that is on has lost its owner.")
         else:
             write_table(self.stdout, ("rule", "name", "owner who left"), ((r.pk, r.name, _login(r)) for r in left))
 

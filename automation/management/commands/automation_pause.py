@@ -46,7 +46,7 @@ class Command(BaseCommand):
     def _pause(self, scope: str, subject_id: int | None, options: dict[str, Any]) -> None:
         if not options["reason"]:
             raise CommandError("Say why with --reason: people who look here later need it.")
-        until, rate = pausing.moment(options["until"]), pausing.a_minute(options["rate"])
+        until, rate = pausing.moment(options["until"]), pausing.whole_rate(options["rate"])
         level, reason = options["level"], options["reason"]
         try:
             if scope == "tenant":

@@ -1,6 +1,5 @@
 """Removes what tenants needn't keep any longer, at once instead of bit by bit."""
 
-import json
 import time
 from collections import Counter
 from typing import Any
@@ -9,7 +8,8 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from automation.engine.retention.chore import forget
 from automation.engine.retention.rounds import round_of
-from automation.management.arguments import add_json, tenant_of
+from automation.management.arguments import add_json, write_json
+from automation.management.naming import tenant_named
 from tenants.models import Tenant
 
 EVERY = 2.0  # seconds between two lines of progress
@@ -42,7 +42,7 @@ class Command(BaseCommand):
         while options["tenant"] is None and not over and forget():
             pass
         if options["json"]:
-            self.stdout.write(json.dumps({"finished": not over, "removed": total}))
+            write_json(self.stdout, {"finished": not over, "removed": total})
             return
         for slug, removed in total.items():
             self.stdout.write(f"{slug}: {_said(removed)}")
@@ -51,7 +51,7 @@ class Command(BaseCommand):
 
     def _tenants(self, slug: str | None) -> list[Tenant]:
         """This one only; without it all of them, one after the other."""
-        return list(Tenant.objects.order_by("id")) if slug is None else [tenant_of(slug)]
+        return list(Tenant.objects.order_by("id")) if slug is None else [tenant_named(slug)]
 
     def _prune(self, tenant: Tenant, *, pause: float, ends_at: float | None) -> tuple[dict[str, int], bool]:
         removed: Counter[str] = Counter()

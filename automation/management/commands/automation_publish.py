@@ -8,14 +8,14 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from automation.definitions.change_words import change_sentence
 from automation.engine import rules
 from automation.engine.operate import Refused
-from automation.management.arguments import add_json, add_tenant, tenant_of, write_json
-from automation.management.naming import rule_named
+from automation.management.arguments import add_json, add_tenant, write_json
+from automation.management.naming import a_minute, rule_named, tenant_named
 from automation.management.verbs import person
 from tenants.context import acting_for
 
 
 class Command(BaseCommand):
-    """`manage.py automation_publish RULE --tenant acme --plan` only says; without `--plan` the draft goes live."""
+    """`manage.py automation_publish RULE --tenant acme --dry-run` only says; without it the draft goes live."""
 
     help = __doc__
 
@@ -23,7 +23,7 @@ class Command(BaseCommand):
         """Which rule, and what becomes of runs under way."""
         add_tenant(parser)
         parser.add_argument("rule", help="its number or name")
-        parser.add_argument("--plan", action="store_true", help="write nothing; fail where it can't be published")
+        parser.add_argument("--dry-run", action="store_true", help="only say what it would do; fail where it can't")
         parser.add_argument(
             "--waiting",
             choices=rules.UNDER_WAY,
@@ -32,25 +32,25 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--existing-rate",
-            type=float,
-            metavar="N",
-            help="run for N a minute of the records that it concerns already; without it they are left alone",
+            metavar="RATE",
+            help="run this fast, 60/m, for the records that it concerns already; without it they are left alone",
         )
-        parser.add_argument("--note", default="", help="for the list of versions")
+        parser.add_argument("--note", metavar="TEXT", default="", help="for the list of versions")
         add_json(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Prints what changes and what runs under way will do, and publishes exactly the draft of which it spoke."""
-        with acting_for(tenant_of(options["tenant"]).pk, person()):
+        with acting_for(tenant_named(options["tenant"]).pk, person()):
             plan = rules.plan(rule_named(options["rule"]).pk)
-            said = plan.sentences(options["waiting"], existing_rate=options["existing_rate"])
+            rate = a_minute(options["existing_rate"])
+            said = plan.sentences(options["waiting"], existing_rate=rate)
             if options["json"]:
                 write_json(self.stdout, _as_json(plan, said))
             else:
                 self.stdout.write("\n".join(said))
             if plan.problems:
                 raise CommandError("It can't be published:\n" + "\n".join(map(str, plan.problems)))
-            if options["plan"]:
+            if options["dry_run"]:
                 return
             try:
                 version = rules.publish(
@@ -58,7 +58,7 @@ class Command(BaseCommand):
                     revision=plan.revision,
                     note=options["note"],
                     waiting=options["waiting"],
-                    existing_rate=options["existing_rate"],
+                    existing_rate=rate,
                 )
             except Refused as refusal:
                 raise CommandError(str(refusal)) from refusal

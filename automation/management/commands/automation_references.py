@@ -6,7 +6,8 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from automation.engine.references import References, broken_rules, switch_off_broken
 from automation.engine.usages import Gone, usages
-from automation.management.arguments import add_json, add_tenant, tenant_of, write_json
+from automation.management.arguments import add_json, add_tenant, write_json
+from automation.management.naming import tenant_named
 from automation.management.verbs import person
 from tenants.context import acting_for
 from tenants.models import Tenant
@@ -31,7 +32,7 @@ class Command(BaseCommand):
         gone = Gone(options["connection"], options["member"], options["group"], options["field"])
         asked = any((gone.connections, gone.members, gone.groups, gone.fields))
         slug = options["tenant"]
-        tenants = [tenant_of(slug)] if slug else list(Tenant.objects.filter(closed_at=None).order_by("pk"))
+        tenants = [tenant_named(slug)] if slug else list(Tenant.objects.filter(closed_at=None).order_by("pk"))
         lines: list[dict[str, Any]] = []
         for tenant in tenants:
             with acting_for(tenant.pk, person()):
@@ -39,6 +40,8 @@ class Command(BaseCommand):
         if options["json"]:
             write_json(self.stdout, lines)
             return
+        if not lines:
+            self.stdout.write("No rule uses it." if asked else "No rule that is on has lost what it names.")
         for line in lines:
             self.stdout.write(f"{line['tenant']}: rule {line['rule']}: {line['sentence']}")
 

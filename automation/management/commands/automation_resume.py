@@ -33,7 +33,7 @@ class Command(BaseCommand):
         choice = Choice(
             keep="drop" if options["drop"] else "recent" if options["recent"] else "all",
             recent_minutes=_minutes(options["recent"]),
-            rate=pausing.a_minute(options["rate"]),
+            rate=pausing.whole_rate(options["rate"]),
         )
         with pausing.target(options) as (scope, subject_id):
             try:

@@ -7,27 +7,29 @@ from django.core.management.base import CommandError, CommandParser
 
 from automation.engine.operate import Refused, bulk
 from automation.engine.operate.dead_letters import discard, retry
-from automation.management.verbs import VerbCommand, add_reason
+from automation.management.arguments import add_reason, add_rule
+from automation.management.naming import a_minute, rule_named
+from automation.management.verbs import VerbCommand
 from automation.models import DeadLetter
 
 
 class Command(VerbCommand):
-    """`manage.py automation_retry 4 5 --tenant acme`, or `--all --rule 3 --rate 5 --stop-after 10`."""
+    """`manage.py automation_retry 4 5 --tenant acme`, or `--all --rule 3 --rate 5/s --stop-after 10`."""
 
     help = __doc__
 
     def add_own(self, parser: CommandParser) -> None:
         """Which, how, and how fast."""
-        parser.add_argument("letters", type=int, nargs="*", metavar="ID", help="of dead letters")
+        parser.add_argument("letters", type=int, nargs="*", metavar="NUMBER", help="of dead letters")
         parser.add_argument("--all", action="store_true", help="all open ones that fit, as a job of the workers")
         how = parser.add_mutually_exclusive_group()
         how.add_argument("--as-new", action="store_true", help="under new keys: receivers take it for something else")
         how.add_argument("--discard", action="store_true", help="give them up: their runs stay failed")
-        parser.add_argument("--rule", type=int, metavar="ID")
+        add_rule(parser, "those of this rule")
         parser.add_argument("--step", default="", help="the path of the dead step")
         parser.add_argument("--code", default="", help="the reason code, such as exhausted")
         parser.add_argument("--error", default="", help="all cases of this error; numbers in it don't matter")
-        parser.add_argument("--rate", type=float, default=10.0, help="of them a second (default 10)")
+        parser.add_argument("--rate", metavar="RATE", default="10/s", help="how fast: 5/s, 600/m (default %(default)s)")
         parser.add_argument("--most", type=int, help="so many at most")
         parser.add_argument("--stop-after", type=int, metavar="N", help="stop when N of them have failed again")
         add_reason(parser)
@@ -38,19 +40,26 @@ class Command(VerbCommand):
             raise CommandError("Name dead letters, or give --all.")
         verb = "discard" if options["discard"] else "retry_as_new" if options["as_new"] else "retry"
         if options["letters"]:
-            return [_one(letter, verb) for letter in options["letters"]]
+            return [_one(letter, verb, options["reason"]) for letter in options["letters"]]
         job = bulk.start(
             verb,
-            rule_id=options["rule"],
+            rule_id=rule_named(options["rule"], deleted=True).pk if options["rule"] else None,
             step=options["step"],
             reason_code=options["code"],
             error=options["error"],
-            rate=options["rate"],
+            rate=(a_minute(options["rate"]) or 0) / 60,
             most=options["most"],
             stop_after=options["stop_after"],
             reason=options["reason"],
         )
         return {"job": job.pk, "left": bulk.status(job.pk).left, "rate": job.rate}
+
+    def tell(self, answer: Any, options: dict[str, Any]) -> None:
+        """Prints the answer; CommandError where one was refused."""
+        super().tell(answer, options)
+        refused = 0 if isinstance(answer, dict) else sum(bool(one["refused"]) for one in answer)
+        if refused:
+            raise CommandError(f"{refused} of {len(answer)} were refused.")
 
     def say(self, answer: Any) -> Iterable[str]:
         """One line for the job, or for each letter."""
@@ -61,13 +70,13 @@ class Command(VerbCommand):
             yield f"Dead letter {one['letter']}: {one['refused'] or 'done'}"
 
 
-def _one(letter_id: int, verb: str) -> dict[str, Any]:
+def _one(letter_id: int, verb: str, reason: str) -> dict[str, Any]:
     refused = ""
     try:
         if verb == "discard":
-            discard(letter_id)
+            discard(letter_id, reason=reason)
         else:
-            retry(letter_id, as_new=verb == "retry_as_new")
+            retry(letter_id, as_new=verb == "retry_as_new", reason=reason)
     except Refused as refusal:
         refused = str(refusal)
     except DeadLetter.DoesNotExist:

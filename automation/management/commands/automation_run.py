@@ -10,8 +10,9 @@ from automation.engine.operate import runs
 from automation.engine.operate.leaving import left_behind
 from automation.engine.operate.replay import replay
 from automation.engine.operate.waking import wake
-from automation.management.verbs import VerbCommand, add_reason
-from automation.models import Run
+from automation.management.arguments import add_reason
+from automation.management.verbs import VerbCommand
+from automation.models import Run, StepExecution
 
 VERBS = ("show", "cancel", "pause", "resume", "replay", "wake")
 
@@ -23,8 +24,10 @@ class Command(VerbCommand):
 
     def add_own(self, parser: CommandParser) -> None:
         """The verb, the run, and how it is replayed."""
-        parser.add_argument("verb", choices=VERBS, help="show says what cancelling would leave behind")
-        parser.add_argument("run", type=int)
+        parser.add_argument(
+            "verb", choices=VERBS, help="show says how its steps are, and what cancelling leaves behind"
+        )
+        parser.add_argument("run", type=int, metavar="RUN", help="its number")
         parser.add_argument("--from", dest="step", default="", metavar="STEP", help="replay: from this step on")
         parser.add_argument("--live", action="store_true", help="replay: with the version that is live now")
         parser.add_argument("--as-new", action="store_true", help="replay: send everything again under new keys")
@@ -39,7 +42,7 @@ class Command(VerbCommand):
             step, live = options["step"], options["live"]
             more = {"new_run": replay(run_id, step=step, live=live, as_new=options["as_new"], reason=reason)}
         elif options["verb"] == "show":
-            more = asdict(left_behind(run_id))
+            more = {"steps": _steps(run_id), **asdict(left_behind(run_id))}
         else:
             {"pause": runs.pause, "resume": runs.resume, "wake": wake}[options["verb"]](run_id, reason)
         run = Run.objects.get(pk=run_id)
@@ -48,6 +51,8 @@ class Command(VerbCommand):
     def say(self, answer: Any) -> Iterable[str]:
         """One line, and one for everything that would be left behind."""
         yield f"Run {answer['run']}: {answer['state']} {answer['reason']}".strip()
+        for step in answer.get("steps", ()):
+            yield f"  step {step['step']} {step['path']}: {step['state']} {step['reason']}".rstrip()
         if "new_run" in answer:
             yield f"Replayed as run {answer['new_run']}."
         if answer.get("asked"):
@@ -55,3 +60,9 @@ class Command(VerbCommand):
         for name in ("done", "skipped", "under_way", "uncertain", "never"):
             if answer.get(name):
                 yield f"{name.replace('_', ' ')}: {', '.join(answer[name])}"
+
+
+def _steps(run_id: int) -> list[dict[str, Any]]:
+    """The steps with the numbers by which `automation_step` takes them."""
+    steps = StepExecution.objects.filter(run_id=run_id).order_by("id").values("pk", "path", "state", "reason")
+    return [{"step": one["pk"], **{name: one[name] for name in ("path", "state", "reason")}} for one in steps]

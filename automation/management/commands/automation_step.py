@@ -6,7 +6,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from automation.engine.operate import steps
-from automation.management.verbs import VerbCommand, add_reason, object_of
+from automation.management.arguments import add_reason
+from automation.management.verbs import VerbCommand, object_of
 from automation.models import StepExecution
 
 
@@ -18,7 +19,7 @@ class Command(VerbCommand):
     def add_own(self, parser: CommandParser) -> None:
         """The verb, the step, and what it put out."""
         parser.add_argument("verb", choices=("complete", "skip"))
-        parser.add_argument("step", type=int, help="the number of the step in the run")
+        parser.add_argument("step", type=int, metavar="STEP", help="its number, as automation_run show has it")
         parser.add_argument("--output", metavar="JSON", help="complete: what later steps read as its output")
         add_reason(parser)
 

@@ -9,7 +9,9 @@ from django.utils.dateparse import parse_datetime
 
 from automation.engine.operate import timers
 from automation.engine.waits import waits
-from automation.management.verbs import VerbCommand, add_reason
+from automation.management.arguments import add_reason, add_rule
+from automation.management.naming import rule_named
+from automation.management.verbs import VerbCommand
 
 
 class Command(VerbCommand):
@@ -21,10 +23,10 @@ class Command(VerbCommand):
         """The verb and the timer; for a list, of which record, rule or run."""
         parser.add_argument("verb", choices=("list", "postpone", "run-now", "cancel"))
         parser.add_argument("timer", type=int, nargs="?", help="its number in the list")
-        parser.add_argument("--step", type=int, help="the step that was seen: another one is refused")
+        parser.add_argument("--step", type=int, metavar="NUMBER", help="the step that was seen: another one is refused")
         parser.add_argument("--until", metavar="TIME", help="postpone: with its offset, such as 2026-03-02T09:00+01:00")
-        parser.add_argument("--run", type=int, help="list: of this run")
-        parser.add_argument("--rule", type=int, help="list: of this rule")
+        parser.add_argument("--run", type=int, metavar="NUMBER", help="list: of this run")
+        add_rule(parser, "list: of this rule")
         parser.add_argument("--record", metavar="MODEL:ID", help="list: of this record, such as helpdesk.ticket:12")
         add_reason(parser)
 
@@ -34,9 +36,8 @@ class Command(VerbCommand):
             model, _colon, record = (options["record"] or "").partition(":")
             if options["record"] and not record.isdecimal():
                 raise CommandError("--record is such as helpdesk.ticket:12.")
-            found = waits(
-                run_id=options["run"], rule_id=options["rule"], model=model, record=int(record) if record else None
-            )
+            rule_id = rule_named(options["rule"]).pk if options["rule"] else None
+            found = waits(run_id=options["run"], rule_id=rule_id, model=model, record=int(record) if record else None)
             return [one.to_json() for one in found]
         timer_id, about = options["timer"], {"step_id": options["step"], "reason": options["reason"]}
         if timer_id is None:

@@ -33,7 +33,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """Which rule, on what, and how."""
         parser.add_argument(
-            "rule", nargs="?", help="its id or name; its draft is tried unless --number names a version"
+            "rule", nargs="?", help="its number or name; its draft is tried unless --number names a version"
         )
         add_tenant(parser)
         parser.add_argument("--number", type=int, help="of a version, in place of the draft")

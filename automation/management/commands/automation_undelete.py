@@ -6,7 +6,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine import rules
 from automation.engine.operate import Refused
-from automation.management.arguments import add_tenant, tenant_of, write_table
+from automation.management.arguments import add_reason, add_tenant, write_table
+from automation.management.naming import tenant_named
 from automation.management.verbs import person
 from automation.models import Rule
 from tenants.context import acting_for
@@ -21,13 +22,23 @@ class Command(BaseCommand):
         """Which rule."""
         add_tenant(parser)
         parser.add_argument("rule", nargs="?", type=int, help="its number")
-        parser.add_argument("--reason", default="", help="for the audit")
+        add_reason(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Lists, or restores."""
-        with acting_for(tenant_of(options["tenant"]).pk, person()):
+        with acting_for(tenant_named(options["tenant"]).pk, person()):
             if options["rule"] is None:
-                rows = ((rule.pk, rule.name, rule.deleted_at, rules.restorable_until(rule)) for rule in rules.deleted())
+                rows = [
+                    (
+                        rule.pk,
+                        rule.name,
+                        f"{rule.deleted_at:%Y-%m-%d %H:%M}",
+                        f"{rules.restorable_until(rule):%Y-%m-%d %H:%M}",
+                    )
+                    for rule in rules.deleted()
+                ]
+                if not rows:
+                    self.stdout.write("No deleted rule can be brought back.")
                 write_table(self.stdout, ("rule", "name", "deleted", "restorable until"), rows)
                 return
             try:

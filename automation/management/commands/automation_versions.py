@@ -7,21 +7,21 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine import rules
 from automation.engine.operate import Refused
-from automation.management.arguments import add_json, add_tenant, tenant_of, write_json, write_table
-from automation.management.naming import rule_named
+from automation.management.arguments import add_json, add_rule, add_tenant, write_json, write_table
+from automation.management.naming import rule_named, tenant_named
 from automation.management.verbs import person
 from tenants.context import acting_for
 
 
 class Command(BaseCommand):
-    """`manage.py automation_versions --tenant acme` lists; `--cancel-older RULE` cancels what is on older versions."""
+    """`manage.py automation_versions --tenant acme` lists; `--rule RULE --cancel-older` cancels what is on others."""
 
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Whose versions, and which."""
         add_tenant(parser)
-        parser.add_argument("--rule", help="this one only, by number or name")
+        add_rule(parser, "this one only")
         parser.add_argument("--older", action="store_true", help="only versions that no new event follows any more")
         parser.add_argument(
             "--cancel-older", action="store_true", help="cancel the runs on older versions of the rule that is named"
@@ -32,7 +32,7 @@ class Command(BaseCommand):
         """Prints one line a version; with `--cancel-older` first cancels, and says how many."""
         if options["cancel_older"] and not options["rule"]:
             raise CommandError("--cancel-older needs --rule.")
-        with acting_for(tenant_of(options["tenant"]).pk, person()):
+        with acting_for(tenant_named(options["tenant"]).pk, person()):
             rule_id = rule_named(options["rule"]).pk if options["rule"] else None
             if options["cancel_older"] and rule_id is not None:
                 self._cancel(rule_id)
@@ -40,6 +40,8 @@ class Command(BaseCommand):
         if options["json"]:
             write_json(self.stdout, [asdict(use) for use in found])
             return
+        if not found:
+            self.stdout.write("No run is on any of them.")
         head = ("rule", "version", "live", "runs", "dead letters", "oldest", "at")
         write_table(self.stdout, head, (_row(use) for use in found))
 
