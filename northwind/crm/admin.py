@@ -14,7 +14,6 @@ class CompanyAdmin(RecordAdmin):
     list_filter = ("tenant",)
     search_fields = ("name",)
     readonly_fields = ("created_at",)
-    new_fields = ("tenant", "name", "size", "industry")
     fields = ("tenant", "name", "size", "industry", "created_at")
 
 
@@ -38,6 +37,5 @@ class LeadAdmin(RecordAdmin):
     readonly_fields = ("assigned_at", "created_at", "updated_at")
     autocomplete_fields = ("company", "assignee")
     own_fields = ("name", "email", "phone", "source", "status", "tags", "value", "email_opt_out")
-    new_fields = ("tenant", *own_fields)
     fields = ("tenant", *own_fields, "last_contacted_at", "company", "assignee", *readonly_fields)
     inlines = (LeadNoteInline,)

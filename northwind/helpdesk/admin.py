@@ -23,7 +23,6 @@ class CustomerAdmin(RecordAdmin):
     search_fields = ("name", "email")
     readonly_fields = ("created_at", "updated_at")
     own_fields = ("name", "email", "phone", "plan", "language", "company_size", "email_opt_out")
-    new_fields = ("tenant", *own_fields)
     fields = ("tenant", *own_fields, "created_at", "updated_at")
 
 
@@ -55,7 +54,6 @@ class TicketAdmin(RecordAdmin):
     readonly_fields = ("last_activity_at", "assigned_at", "created_at", "updated_at")
     autocomplete_fields = ("customer", "assignee", "group")
     own_fields = ("subject", "description", "status", "priority", "channel", "tags")
-    new_fields = ("tenant", *own_fields)
     fields = ("tenant", *own_fields, "customer", "assignee", "group", *readonly_fields)
     inlines = (FollowerInline, CommentInline)
     actions: Any = ("solve", "start_rule")
@@ -84,5 +82,4 @@ class TaskAdmin(RecordAdmin):
     search_fields = ("title",)
     readonly_fields = ("assigned_at", "created_at")
     autocomplete_fields = ("ticket", "assignee")
-    new_fields = ("tenant", "title", "due_on")
     fields = ("tenant", "title", "due_on", "is_done", "ticket", "assignee", *readonly_fields)

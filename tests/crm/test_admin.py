@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from automation.models import Event
 from northwind.crm.models import Company, Lead
 from tenants.context import acting_for, every_tenant
-from tests.factories import CompanyFactory, LeadFactory, LeadNoteFactory, TenantFactory
+from tests.factories import CompanyFactory, LeadFactory, LeadNoteFactory, MembershipFactory, TenantFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -61,3 +61,15 @@ def test_a_new_company_belongs_to_the_tenant_that_was_chosen(staff):
     with acting_for(tenant.pk):
         assert Company.objects.get().size == 80
         assert not Lead.objects.exists()
+
+
+def test_a_new_lead_has_its_company_and_assignee_from_the_start(staff):
+    tenant = TenantFactory()
+    company, member = CompanyFactory(tenant=tenant), MembershipFactory(tenant=tenant)
+    form = {"tenant": tenant.pk, "name": "Lea", "source": "facebook", "status": "new"}
+    form |= {"company": company.pk, "assignee": member.pk}
+    assert staff.post(f"/admin/crm/lead/add/?tenant={tenant.pk}", form).status_code == 302
+    with every_tenant():
+        [event] = Event.objects.filter(model="crm.lead")
+    assert event.change == "created"
+    assert (event.facts["snapshot"]["company"], event.facts["snapshot"]["assignee"]) == (company.pk, member.pk)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from automation.models import Event, Rule, RuleVersion
 from northwind.helpdesk.models import Comment, Ticket
@@ -63,6 +64,10 @@ def events() -> list[Event]:
         return list(Event.objects.order_by("id"))
 
 
+def events_of(model: str) -> list[Event]:
+    return [event for event in events() if event.model == model]
+
+
 def url(ticket: Ticket) -> str:
     return f"/admin/helpdesk/ticket/{ticket.pk}/change/"
 
@@ -106,6 +111,56 @@ def test_a_new_ticket_gets_its_tenant_first_and_then_its_own_page(staff, acme):
     assert ticket.tags == ["a", "b"]
     [event] = events()
     assert (event.change, event.tenant_id, event.source, event.actor) == ("created", acme.pk, "person", "Rosa Staff")
+
+
+NEW = {
+    "ticket": ({"subject", "tags", "customer", "assignee", "group"}, {"created_at", "assigned_at"}),
+    "customer": ({"name", "email", "plan"}, {"created_at"}),
+    "task": ({"title", "due_on", "ticket", "assignee"}, {"assigned_at"}),
+}
+
+
+@pytest.mark.parametrize("model", NEW)
+def test_whoever_adds_a_record_chooses_the_tenant_then_fills_in_all_of_it(staff, acme, model):
+    address = f"/admin/helpdesk/{model}/add/"
+    asked = staff.get(f"{address}?_popup=1").content.decode()
+    assert f'<option value="{acme.pk}">Acme</option>' in asked
+    assert '<input type="hidden" name="_popup" value="1">' in asked
+    fields = staff.get(f"{address}?tenant={acme.pk}").context["adminform"].form.fields
+    wanted, later = NEW[model]
+    assert wanted <= set(fields)
+    assert not later & set(fields)
+
+
+def test_a_new_record_is_linked_without_javascript_too(staff, acme, contoso):
+    ours, theirs = CustomerFactory(tenant=acme, name="Ours"), CustomerFactory(tenant=contoso, name="Theirs")
+    page = staff.get(f"/admin/helpdesk/ticket/add/?tenant={acme.pk}").content.decode()
+    assert f'<option value="{ours.pk}">' in page
+    assert f'<option value="{theirs.pk}">' not in page
+    assert f"tenant={acme.pk}" in page
+
+
+@pytest.mark.parametrize("link", ["customer", "assignee", "group"])
+def test_a_new_ticket_takes_no_row_of_another_tenant(staff, acme, contoso, link):
+    make = {"customer": CustomerFactory, "assignee": MembershipFactory, "group": GroupFactory}[link]
+    form = {"tenant": acme.pk, "subject": "Help", "status": "new", "priority": "low", "channel": "phone"}
+    page = staff.post("/admin/helpdesk/ticket/add/", form | {link: make(tenant=contoso).pk})
+    assert link in page.context["adminform"].form.errors
+    assert not events_of("helpdesk.ticket")
+
+
+def test_a_tenant_that_is_closed_or_never_was_gets_no_records(staff, acme):
+    Tenant.objects.filter(pk=acme.pk).update(closed_at=timezone.now())
+    for tenant in (acme.pk, 999_999, "x", ""):
+        page = staff.post("/admin/helpdesk/ticket/add/", {"tenant": tenant, "subject": "Help"})
+        assert page.status_code == 422
+        assert "Choose one of these tenants" in page.content.decode()
+
+
+def test_adding_another_one_stays_with_the_tenant(staff, acme):
+    form = {"tenant": acme.pk, "name": "Lea", "plan": "free", "language": "en", "_addanother": "1"}
+    page = staff.post(f"/admin/helpdesk/customer/add/?tenant={acme.pk}", form)
+    assert page["Location"] == f"/admin/helpdesk/customer/add/?tenant={acme.pk}"
 
 
 @pytest.mark.case("S13")

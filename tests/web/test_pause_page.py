@@ -1,6 +1,6 @@
 """A tenant is paused in two presses, every page says so, and resuming does what was kept."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.utils import timezone
@@ -137,3 +137,13 @@ def test_a_pause_of_the_installation_shows_on_each_page_and_can_not_be_ended_by_
     text = text_of(people["admin"], people.page("pause/"))
     assert "Those who run the installation resume it" in text
     assert 'name="keep"' not in people["admin"].get(people.page("pause/")).content.decode()
+
+
+def test_what_is_held_in_detail_is_shown_in_the_tenants_zone(people, rule, text_of):
+    at = datetime(2026, 7, 1, 22, 30, 5, tzinfo=UTC)
+    make_event(rule.tenant, matched_at=None, created_at=at)
+    make_timer(make_step(make_live_run(rule), path="again"), due_at=at)
+    people["publisher"].post(people.page("pause/"), {"level": "hold", "reason": "look"})
+    detail = text_of(people["viewer"], people.page("pause/")).partition("In detail")[2]
+    assert detail.count("00:30:05</time>") == 2
+    assert "22:30:05</time>" not in detail
