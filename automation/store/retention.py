@@ -222,8 +222,12 @@ def drop_rules(tenant_id: int, *, before: datetime, limit: int) -> int:
         ids = [row[0] for row in locked]
         if ids:
             statements.count("DELETE FROM automation_ruledraft WHERE rule_id = ANY(%s)", [ids])
-            statements.count("DELETE FROM automation_servedbatch WHERE rule_id = ANY(%s)", [ids])
-            statements.count("DELETE FROM automation_backtest WHERE rule_id = ANY(%s)", [ids])
+            # By the tenant, too: their indexes begin with it.
+            for table in ("automation_servedbatch", "automation_backtest"):
+                statements.count(
+                    f"DELETE FROM {table} WHERE tenant_id = %s AND rule_id = ANY(%s)",  # noqa: S608 our own names
+                    [tenant_id, ids],
+                )
             statements.count("UPDATE automation_rule SET published_id = NULL WHERE id = ANY(%s)", [ids])
             statements.count("DELETE FROM automation_ruleversion WHERE rule_id = ANY(%s)", [ids])
             statements.count("DELETE FROM automation_rule WHERE id = ANY(%s)", [ids])

@@ -2,24 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 
 from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.shortcuts import render
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from automation.core.errors import Problem
 from automation.engine import lists, sayings
 from automation.engine.lists import RuleLine
 from automation.engine.references import References, problems_of
-from automation.models import Rule
+from automation.engine.rules.deleting import RESTORABLE, deleted
 from tenants.middleware import TenantRequest
 from tenants.permissions import needs
 
 PAGE = 50
-RESTORABLE_DAYS = 30
 STATES = ("on", "off", "problem")
 FAILED = ("failed", "compensation_failed")
 
@@ -74,9 +71,7 @@ def page_of(place: int) -> int:
 
 def _deleted(request: TenantRequest) -> HttpResponse:
     """The rules that were deleted and can still be brought back."""
-    since = timezone.now() - timedelta(days=RESTORABLE_DAYS)
-    found = Rule.objects.filter(deleted_at__gte=since).order_by("-deleted_at")
-    shown = {"rules": found, "days": RESTORABLE_DAYS, "may_publish": request.membership.may("publisher")}
+    shown = {"rules": deleted(), "days": RESTORABLE.days, "may_publish": request.membership.may("publisher")}
     return render(request, "automation/rules_deleted.html", shown)
 
 

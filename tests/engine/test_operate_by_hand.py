@@ -211,6 +211,7 @@ class TestByHand:
         assert notes(ticket) == ["Called: Bo"]
         done = step_of(run, "hook")
         assert (done.state, done.reason, done.output) == ("succeeded", "by_hand", {"who": "Bo"})
+        assert "Bo" not in str(AuditEntry.objects.filter(verb="complete").values_list("after", flat=True))
         assert DeadLetter.objects.get().resolution == "completed"
         [entry] = AuditEntry.objects.filter(verb="complete")
         assert (entry.actor_name, entry.reason, entry.target) == ("Ana", "called myself", f"run:{run.pk}")

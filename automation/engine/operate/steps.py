@@ -62,7 +62,7 @@ def _by_hand(step_id: int, verb: Literal["complete", "skip"], *, output: dict[st
         if locked.state == "failed":
             verbs.revive_runs([run_id])
             run.was = "running"
-        _audit(tenant_id, step, verb, locked=locked, output=output, reason=reason)
+        _audit(tenant_id, step, verb, locked=locked, reason=reason)
         onward.go_on(run, following(run.spec, node.index, Settled(step.path, state)))
         if lane_id is not None:
             by_hand.free_place(lane_id)
@@ -119,14 +119,13 @@ def _effect(step: StepByHand, verb: str) -> str:
     return "confirmed" if verb == "complete" else "uncertain"
 
 
-def _audit(
-    tenant_id: int, step: StepByHand, verb: str, *, locked: LockedRun, output: dict[str, Any] | None, reason: str
-) -> None:
+def _audit(tenant_id: int, step: StepByHand, verb: str, *, locked: LockedRun, reason: str) -> None:
+    """Without the output: it is the step's, goes with it and is erased in it, while the audit stays."""
     audit.record(
         verb,
         f"run:{step.run_id}",
         tenant_id=tenant_id,
         reason=reason,
         before={"step": step.id, "path": step.path, "state": step.state, "run": locked.state},
-        after={"step": step.id, "path": step.path, "state": RESOLUTIONS[verb], "output": output},
+        after={"step": step.id, "path": step.path, "state": RESOLUTIONS[verb]},
     )

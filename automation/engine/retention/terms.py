@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 
 from automation.store import retention
 from automation.store.retention_rounds import TermsRow
+from automation.store.rules import RESTORABLE_DAYS
 
-RESTORABLE = timedelta(days=30)  # a deleted rule, and a closed tenant, can be had back for so long
+RESTORABLE = timedelta(days=30)  # a closed tenant can be had back for so long
 FAILURES_KEPT = timedelta(days=30)  # what the task queue notes about tasks of its own that failed
 PAUSES_KEPT = timedelta(days=400)
 PAGE = 1000  # keys that one statement looks at
@@ -33,6 +34,6 @@ class Terms:
             now=row.now,
             details_before=row.now - timedelta(days=row.details_days),
             headers_before=row.now - timedelta(days=row.header_days),
-            rules_before=row.now - RESTORABLE,
+            rules_before=row.now - timedelta(days=RESTORABLE_DAYS),
             events_below=retention.first_event_kept(tenant_id, most=row.events_kept),
         )
