@@ -3,7 +3,8 @@
 import pytest
 
 from automation.catalog.action import Outcome
-from automation.models import Event
+from automation.engine.operate.dead_letters import discard
+from automation.models import DeadLetter, Event
 from tests.engine.crew import Crew
 from tests.engine.world import World, leaf, set_field, step
 
@@ -101,3 +102,10 @@ def test_a_run_that_waits_for_a_person_is_heard_of_before_it_has_ended(world: Wo
     world.change(ticket, subject="Changed")
     assert world.states(after) == ["succeeded"]
     assert world.states(failed) == []
+
+    with world.acting():
+        discard(DeadLetter.objects.get().pk)
+    world.commit()
+    world.run()
+    assert world.states(failed) == ["succeeded"]
+    assert [event.facts["outcomes"] for event in ends(world)] == [["dead_lettered"], ["failed"]]

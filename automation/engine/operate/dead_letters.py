@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from automation.engine.operate import Refused
+from automation.engine.operate.endings import tell_failed
 from automation.models import DeadLetter, Rule
 from automation.store import letters as rows
 from automation.store import timers, verbs
@@ -160,6 +161,7 @@ def _write(
     of_steps = [letter for letter in letters if letter.step_id is not None and letter.run_id in runs]
     if verb == "discard":
         parked = [runs[letter.run_id].id for letter in of_steps if letter.run_id and _is_parked(runs[letter.run_id])]
+        tell_failed(tenant_id, parked, reason=PARKED)
         verbs.fail_runs(parked, reason=PARKED)
     else:
         _revive(of_steps, as_new=verb == "retry_as_new")
