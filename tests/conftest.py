@@ -5,7 +5,9 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection
+from django.test import Client
 from pytest_django import DjangoDbBlocker
 
 from northwind import database
@@ -50,3 +52,10 @@ def database_url(transactional_db: None) -> str:
 
 def _test_name() -> str:
     return str(connection.settings_dict["TEST"]["NAME"] or f"test_{connection.settings_dict['NAME']}")
+
+
+@pytest.fixture
+def staff(client: Client) -> Client:
+    """Somebody of the installation's staff who may do everything, logged in."""
+    client.force_login(User.objects.create_superuser("root", first_name="Rosa", last_name="Staff"))
+    return client

@@ -1,7 +1,6 @@
 """Staff see why a rule ran for a record's events, or didn't."""
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
@@ -13,12 +12,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def world() -> World:
     return make_world()
-
-
-@pytest.fixture
-def staff(client: Client) -> Client:
-    client.force_login(User.objects.create_superuser("root"))
-    return client
 
 
 def test_the_page_of_a_rule_leads_to_the_answer_for_a_record(staff: Client, world: World) -> None:

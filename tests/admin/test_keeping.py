@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from factories import GroupFactory, MembershipFactory
 from operating import DEFINITION, Place, make_rule
@@ -21,12 +20,6 @@ SECRET = "R0uting-key-that-nobody-may-see"
 @pytest.fixture
 def acme() -> Place:
     return new_place(name="Acme Retail")
-
-
-@pytest.fixture
-def staff(client: Client) -> Client:
-    client.force_login(User.objects.create_superuser("root", first_name="Rosa", last_name="Staff"))
-    return client
 
 
 def typed(acme: Place, **more: Any) -> dict[str, Any]:

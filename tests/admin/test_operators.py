@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from operating import Place, make_dead_run, make_live_run, make_rule, make_run
 from operating import place as new_place
@@ -21,12 +20,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def acme() -> Place:
     return new_place(name="Acme Retail")
-
-
-@pytest.fixture
-def staff(client: Client) -> Client:
-    client.force_login(User.objects.create_superuser("root", first_name="Rosa", last_name="Staff"))
-    return client
 
 
 def act(staff: Client, name: str, action: str, *ids: int, **given: Any) -> str:

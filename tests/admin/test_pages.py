@@ -14,7 +14,7 @@ from operating import place as new_place
 from automation.admin.base import ReadOnlyAdmin
 from automation.engine import backtest
 from automation.engine.operate import bulk, pause
-from automation.models import Connection, DeadLetter, Notice, Rule, Run, StepExecution
+from automation.models import Connection, DeadLetter, Notice, OwnAddress, Rule, Run, StepExecution
 from tenants.context import acting_for, every_tenant
 from tenants.models import AuditEntry
 
@@ -29,6 +29,7 @@ LISTS = [
     "lane",
     "limits",
     "notice",
+    "ownaddress",
     "pause",
     "rule",
     "ruleversion",
@@ -51,14 +52,9 @@ def acme() -> Place:
         lease(make_timer(make_step(make_run(rule), state="running")))
         pause.pause(level="new", reason="because")
         Notice(tenant=acme.tenant, kind="dead_letter", subject="x", period="y", title="Failed").save()
+        OwnAddress(tenant=acme.tenant, address="desk@acme.example").save()
         Connection(tenant=acme.tenant, name="pager", kind="pager", endpoint="https://pager.example.com").save()
     return acme
-
-
-@pytest.fixture
-def staff(client: Client) -> Client:
-    client.force_login(User.objects.create_superuser("root", first_name="Rosa", last_name="Staff"))
-    return client
 
 
 @pytest.mark.parametrize("name", LISTS)

@@ -25,12 +25,6 @@ def acme() -> Place:
     return new_place(name="Acme Retail")
 
 
-@pytest.fixture
-def staff(client: Client) -> Client:
-    client.force_login(User.objects.create_superuser("root", first_name="Rosa", last_name="Staff"))
-    return client
-
-
 def waiting(acme: Place) -> Rule:
     """A rule with a run under way and another draft than what is live."""
     with acting_for(acme.tenant.pk):

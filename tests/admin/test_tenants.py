@@ -22,12 +22,6 @@ def acme() -> Place:
     return acme
 
 
-@pytest.fixture
-def staff(client: Client) -> Client:
-    client.force_login(User.objects.create_superuser("root", first_name="Rosa", last_name="Staff"))
-    return client
-
-
 def url(acme: Place, page: str) -> str:
     return f"/admin/tenants/tenant/{acme.tenant.pk}/{page}/"
 

@@ -2,7 +2,6 @@
 
 import pytest
 from django.contrib.auth.models import Permission, User
-from django.test import Client
 from django.urls import reverse
 
 from automation.admin import trial as trial_page
@@ -19,12 +18,6 @@ def world(monkeypatch) -> World:
     """A world on the test's own connection, where its rows are."""
     monkeypatch.setattr(trial_page, "trial", rehearse)
     return make_world()
-
-
-@pytest.fixture
-def staff(client: Client) -> Client:
-    client.force_login(User.objects.create_superuser("root"))
-    return client
 
 
 def test_a_draft_is_tried_on_a_record(world, staff):

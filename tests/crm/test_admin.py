@@ -1,7 +1,6 @@
 """Staff work with companies and leads in the admin."""
 
 import pytest
-from django.contrib.auth.models import User
 
 from automation.models import Event
 from northwind.crm.models import Company, Lead
@@ -9,12 +8,6 @@ from tenants.context import acting_for, every_tenant
 from tests.factories import CompanyFactory, LeadFactory, LeadNoteFactory, MembershipFactory, TenantFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def staff(client):
-    client.force_login(User.objects.create_superuser("root"))
-    return client
 
 
 @pytest.mark.parametrize("model", ["company", "lead"])

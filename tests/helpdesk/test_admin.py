@@ -4,8 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
-from django.test import Client
 from django.utils import timezone
 
 from automation.models import Event, Rule, RuleVersion
@@ -33,12 +31,6 @@ def acme() -> Tenant:
 @pytest.fixture
 def contoso() -> Tenant:
     return TenantFactory(name="Contoso")
-
-
-@pytest.fixture
-def staff(client: Client) -> Client:
-    client.force_login(User.objects.create_superuser("root", first_name="Rosa", last_name="Staff"))
-    return client
 
 
 def form_of(ticket: Ticket, **changed: Any) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import time_machine
 from django.contrib.auth.models import User
-from django.test import Client
 
 from tenants.context import acting_for, every_tenant
 from tenants.models import AuditEntry, Group, GroupMember, Membership, Tenant
@@ -21,12 +20,6 @@ def acme() -> Tenant:
 @pytest.fixture
 def contoso() -> Tenant:
     return Tenant.objects.create(name="Contoso", slug="contoso")
-
-
-@pytest.fixture
-def staff(client: Client) -> Client:
-    client.force_login(User.objects.create_superuser("root", first_name="Rosa", last_name="Staff"))
-    return client
 
 
 def member(tenant: Tenant, name: str) -> Membership:
