@@ -2,15 +2,20 @@
 
 import json
 import re
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 
 from automation.models import Rule
 from tenants.models import Tenant
 
 RATE = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)/([smh])")
+SPAN = re.compile(r"(\d{1,6})([smhd])")
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 A_MINUTE = {"s": 60.0, "m": 1.0, "h": 1 / 60}
 
 
@@ -30,6 +35,29 @@ def a_minute(text: str | None) -> float | None:
     if found is None:
         raise CommandError(f"A rate is written like 50/s, 600/m or 20/h, not {text!r}.")
     return float(found[1]) * A_MINUTE[found[2]]
+
+
+def span(text: str) -> timedelta:
+    """A span such as "90s", "15m", "2h" or "3d"."""
+    found = SPAN.fullmatch(text)
+    if found is None:
+        raise CommandError(f"A span is written like 90s, 15m, 2h or 3d, not {text!r}.")
+    return timedelta(seconds=int(found[1]) * SECONDS[found[2]])
+
+
+def moment(text: str | None) -> datetime | None:
+    """A moment, as a span from now or as a date and time with its offset; None for none."""
+    if text is None:
+        return None
+    if SPAN.fullmatch(text):
+        return timezone.now() + span(text)
+    try:
+        found = parse_datetime(text)
+    except ValueError:
+        found = None
+    if found is None or timezone.is_naive(found):
+        raise CommandError(f"A moment is written like 2h or 2026-11-03T12:00:00+01:00, not {text!r}.")
+    return found
 
 
 def rule_named(text: str, *, deleted: bool = False) -> Rule:

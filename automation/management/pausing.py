@@ -1,23 +1,16 @@
 """What the commands that pause and resume share: whose pause it is, rates and spans as people write them, the state."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser, OutputWrapper
-from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
 from automation.engine.operate import pause
 from automation.management.naming import a_minute, rule_named, tenant_named
 from automation.management.verbs import person
 from automation.models import Connection
 from tenants.context import acting_as, acting_for
-
-SPAN = re.compile(r"(\d{1,6})([smhd])")
-SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def add_target(parser: CommandParser) -> None:
@@ -59,29 +52,6 @@ def whole_rate(text: str | None) -> int | None:
     """A rate in so many whole ones a minute; None for none."""
     rate = a_minute(text)
     return None if rate is None else int(rate)
-
-
-def span(text: str) -> timedelta:
-    """A span such as "90s", "15m", "2h" or "3d"."""
-    found = SPAN.fullmatch(text)
-    if found is None:
-        raise CommandError(f"A span is written like 90s, 15m, 2h or 3d, not {text!r}.")
-    return timedelta(seconds=int(found[1]) * SECONDS[found[2]])
-
-
-def moment(text: str | None) -> datetime | None:
-    """A moment, as a span from now or as a date and time with its offset; None for none."""
-    if text is None:
-        return None
-    if SPAN.fullmatch(text):
-        return timezone.now() + span(text)
-    try:
-        found = parse_datetime(text)
-    except ValueError:
-        found = None
-    if found is None or timezone.is_naive(found):
-        raise CommandError(f"A moment is written like 2h or 2026-11-03T12:00:00+01:00, not {text!r}.")
-    return found
 
 
 def state(scope: str, subject_id: int | None) -> dict[str, Any]:

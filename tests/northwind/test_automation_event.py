@@ -18,9 +18,9 @@ def tenant():
     return TenantFactory(slug="acme")
 
 
-def post(*words: str) -> int:
+def post(tenant: str, *words: str) -> int:
     out = StringIO()
-    call_command("automation_event", *words, stdout=out)
+    call_command("automation_event", *words, "--tenant", tenant, stdout=out)
     return int(out.getvalue())
 
 

@@ -7,18 +7,19 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import Model
 
 from automation.extend import DifferentBody, by_api, model, post_event
+from automation.management.arguments import add_tenant
 from tenants.context import acting_for
 from tenants.models import Tenant
 
 
 class Command(BaseCommand):
-    """`manage.py automation_event acme sla.missed --record helpdesk.ticket:12 --data '{"minutes": 5}' --key sla-12`."""
+    """`manage.py automation_event sla.missed --tenant acme --record helpdesk.ticket:12 --data '{"minutes": 5}'`."""
 
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Whose event, its name, and what is known about it."""
-        parser.add_argument("tenant", help="the slug of the tenant")
+        add_tenant(parser)
         parser.add_argument("name", help="of the event, as rules listen to it")
         parser.add_argument("--record", metavar="MODEL:ID", help="what it is about, such as helpdesk.ticket:12")
         parser.add_argument(

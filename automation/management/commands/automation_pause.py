@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from automation.engine.operate import Refused, pause
 from automation.management import pausing
 from automation.management.arguments import add_json, write_json, write_table
+from automation.management.naming import moment, span
 
 LOOK = 0.2
 
@@ -46,7 +47,7 @@ class Command(BaseCommand):
     def _pause(self, scope: str, subject_id: int | None, options: dict[str, Any]) -> None:
         if not options["reason"]:
             raise CommandError("Say why with --reason: people who look here later need it.")
-        until, rate = pausing.moment(options["until"]), pausing.whole_rate(options["rate"])
+        until, rate = moment(options["until"]), pausing.whole_rate(options["rate"])
         level, reason = options["level"], options["reason"]
         try:
             if scope == "tenant":
@@ -65,7 +66,7 @@ class Command(BaseCommand):
     def _wait(self, scope: str, subject_id: int | None, given: str | None) -> bool:
         if given is None:
             return True
-        ends_at = time.monotonic() + pausing.span(given).total_seconds()
+        ends_at = time.monotonic() + span(given).total_seconds()
         while pausing.state(scope, subject_id)["state"] == "pausing":
             if time.monotonic() > ends_at:
                 return False

@@ -9,6 +9,7 @@ from automation.engine.operate import Refused, pause
 from automation.engine.operate.pause import Choice
 from automation.management import pausing
 from automation.management.arguments import add_json, write_json
+from automation.management.naming import span
 
 EVERY = 2.0  # seconds between two lines of progress
 
@@ -67,4 +68,4 @@ def _resume(scope: str, subject_id: int | None, choice: Choice) -> None:
 
 
 def _minutes(text: str | None) -> int | None:
-    return None if text is None else max(1, round(pausing.span(text).total_seconds() / 60))
+    return None if text is None else max(1, round(span(text).total_seconds() / 60))

@@ -1,16 +1,14 @@
 """Lists what waits, puts it off, makes it due now, or cancels it."""
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
-from django.utils.dateparse import parse_datetime
 
 from automation.engine.operate import timers
 from automation.engine.waits import waits
 from automation.management.arguments import add_reason, add_rule
-from automation.management.naming import rule_named
+from automation.management.naming import moment, rule_named
 from automation.management.verbs import VerbCommand
 
 
@@ -24,7 +22,7 @@ class Command(VerbCommand):
         parser.add_argument("verb", choices=("list", "postpone", "run-now", "cancel"))
         parser.add_argument("timer", type=int, nargs="?", help="its number in the list")
         parser.add_argument("--step", type=int, metavar="NUMBER", help="the step that was seen: another one is refused")
-        parser.add_argument("--until", metavar="TIME", help="postpone: with its offset, such as 2026-03-02T09:00+01:00")
+        parser.add_argument("--until", metavar="WHEN", help="postpone: 2h, or 2026-03-02T09:00+01:00")
         parser.add_argument("--run", type=int, metavar="NUMBER", help="list: of this run")
         add_rule(parser, "list: of this rule")
         parser.add_argument("--record", metavar="MODEL:ID", help="list: of this record, such as helpdesk.ticket:12")
@@ -43,7 +41,10 @@ class Command(VerbCommand):
         if timer_id is None:
             raise CommandError("Name a timer.")
         if options["verb"] == "postpone":
-            timers.postpone(timer_id, until=_moment(options["until"]), **about)
+            until = moment(options["until"])
+            if until is None:
+                raise CommandError("Say --until when.")
+            timers.postpone(timer_id, until=until, **about)
         elif options["verb"] == "run-now":
             timers.run_now(timer_id, **about)
         else:
@@ -62,15 +63,3 @@ class Command(VerbCommand):
             )
         if not answer:
             yield "Nothing waits."
-
-
-def _moment(text: str | None) -> datetime:
-    """A moment with its offset."""
-    moment = None
-    try:
-        moment = parse_datetime(text or "")
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise CommandError("--until is a time with its offset, such as 2026-03-02T09:00+01:00.")
-    return moment

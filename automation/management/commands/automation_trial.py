@@ -2,13 +2,10 @@
 
 import json
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
 from automation.core.errors import DefinitionError
 from automation.core.spec import RuleSpec
@@ -18,7 +15,7 @@ from automation.engine.samples import Sample
 from automation.engine.trial import Options, definition_of, trial
 from automation.engine.trial_report import StepTried, TrialReport
 from automation.management.arguments import add_json, add_tenant, write_json
-from automation.management.naming import readable_json, rule_named, tenant_named
+from automation.management.naming import moment, readable_json, rule_named, tenant_named
 from automation.models import Event, RuleVersion, Run
 from tenants.context import acting_for
 
@@ -47,7 +44,7 @@ class Command(BaseCommand):
             "--was", action="append", default=[], metavar="FIELD=JSON", help="with --record: a value before the change"
         )
         parser.add_argument("--waits", choices=("pass", "stay"), default="pass", help="whether time goes by")
-        parser.add_argument("--at", metavar="TIME", help="the moment of the test, such as 2026-03-02T09:00+01:00")
+        parser.add_argument("--at", metavar="WHEN", help="the moment of the test: 2026-03-02T09:00+01:00, or 2h")
         parser.add_argument(
             "--answer",
             action="append",
@@ -83,7 +80,7 @@ class Command(BaseCommand):
         definition = (
             readable_json(Path(options["definition"])) if rule_id is None else definition_of(rule_id, options["number"])
         )
-        how = Options(waits=options["waits"], at=_moment(options["at"]), answers=_answers(options["answer"]))
+        how = Options(waits=options["waits"], at=moment(options["at"]), answers=_answers(options["answer"]))
         return trial(definition, _sample(options, rule_id), rule_id=rule_id, options=how)
 
 
@@ -125,18 +122,6 @@ def _pairs(given: list[str], option: str) -> Iterator[tuple[str, str]]:
         if not equals or not name:
             raise CommandError(f"{option} {text!r} is no pair of a name and a value, joined by =.")
         yield name, value
-
-
-def _moment(text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        found = parse_datetime(text)
-    except ValueError as error:
-        raise CommandError(f"--at {text!r}: {error}") from error
-    if found is None:
-        raise CommandError(f"--at {text!r} is no time such as 2026-03-02T09:00+01:00.")
-    return found if timezone.is_aware(found) else timezone.make_aware(found)
 
 
 def lines(report: TrialReport) -> Iterator[str]:
