@@ -8,6 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from django.core.management import get_commands, load_command_class
 from django.utils import translation
 
 from automation.catalog import registry
@@ -27,6 +28,8 @@ MADE_UP = {
     "tests/actions/test_tell_channel.py",
 }
 FILE = re.compile(r"`((?:automation|northwind|tenants|tests|templates|docs)/[\w/.]+\.\w+)`")
+COMMAND = re.compile(r"(?:`|manage\.py )((?:automation|import)_[a-z_]+)((?: [^`\n]*)?)")
+OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
 each = pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.name)
@@ -57,6 +60,23 @@ def test_the_commands_that_a_page_names_exist(page: Path) -> None:
     own = {path.stem for package in PACKAGES for path in (ROOT / package).glob("management/commands/*.py")}
     named = set(re.findall(r"manage\.py (\w+)", text_of(page)))
     assert named <= own | {"check", "collectstatic", "createsuperuser", "migrate", "makemigrations"}
+
+
+def test_the_readme_names_every_command() -> None:
+    own = {path.stem for package in PACKAGES for path in (ROOT / package).glob("management/commands/[a-z]*.py")}
+    assert not [name for name in sorted(own) if f"`{name}`" not in text_of(ROOT / "README.md")]
+
+
+@each
+def test_the_options_that_a_page_gives_a_command_exist(page: Path) -> None:
+    missing, own = [], get_commands()
+    for name, words in COMMAND.findall(text_of(page)):
+        if name not in own:  # a table, or a reason
+            continue
+        command = load_command_class(own[name], name)
+        known = command.create_parser("manage.py", name)._option_string_actions
+        missing += [f"{name} {option}" for option in OPTION.findall(words) if option not in known]
+    assert not missing
 
 
 @each
