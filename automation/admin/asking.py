@@ -4,11 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 from django import forms
+from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from automation.admin.base import AT_ONCE, act
@@ -74,6 +76,9 @@ def ask(
     done: str,
 ) -> HttpResponse | None:
     """Shows the form for the chosen rows, or, once it is filled, does the verb that `verb` makes of it to each."""
+    if len(rows[: AT_ONCE + 1]) > AT_ONCE:
+        messages.error(request, gettext("At most %d at once: choose fewer.") % AT_ONCE)
+        return None
     form = form_class(request.POST if APPLY in request.POST else None)
     if APPLY in request.POST and form.is_valid():
         act(request, rows, verb(form.cleaned_data), done=done)
@@ -83,7 +88,7 @@ def ask(
         "opts": page.opts,
         "title": title,
         "form": form,
-        "rows": rows[:AT_ONCE],
+        "rows": rows,
         "action": action,
         "checkbox": ACTION_CHECKBOX_NAME,
         "apply": APPLY,

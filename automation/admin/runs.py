@@ -31,7 +31,7 @@ LOOKED_AT = 50  # tenants whose runs are looked through for stuck ones; a list n
 class StuckFilter(SimpleListFilter):
     """Runs that don't get on: of the tenant that the list is narrowed to, or of the first ones."""
 
-    title = _("stuck")
+    title = _("stuck (of the first 50 tenants, unless one is chosen)")
     parameter_name = "stuck"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:

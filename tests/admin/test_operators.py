@@ -8,6 +8,7 @@ from django.test import Client
 from operating import Place, make_dead_run, make_live_run, make_rule, make_run
 from operating import place as new_place
 
+from automation.admin import asking
 from automation.engine.operate import bulk
 from automation.models import BulkJob, DeadLetter, Run, StepExecution, Timer
 from automation.store import clock
@@ -47,6 +48,20 @@ def test_a_run_is_paused_with_a_reason_and_goes_on(staff: Client, acme: Place) -
         assert Run.objects.get(pk=run.pk).state == "pending"
         entry = AuditEntry.objects.get(verb="pause")
     assert (entry.actor_name, entry.reason, entry.tenant_id) == ("Rosa Staff", "look first", acme.tenant.pk)
+
+
+def test_more_runs_than_one_action_may_touch_are_refused_before_anything_is_asked(
+    staff: Client, acme: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "AT_ONCE", 1)
+    with acting_for(acme.tenant.pk):
+        rule = make_rule(acme.tenant)
+        runs = [make_live_run(rule) for _ in range(2)]
+
+    page = act(staff, "run", "pause", *(run.pk for run in runs), select_across="1")
+
+    assert "At most 1 at once: choose fewer." in page
+    assert 'name="apply"' not in page
 
 
 def test_a_run_is_replayed_from_a_step_and_what_makes_no_sense_is_said(staff: Client, acme: Place) -> None:
