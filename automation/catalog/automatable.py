@@ -77,8 +77,3 @@ class Automatable:
     def watched(self) -> dict[str, Field]:
         """The fields whose changes are events."""
         return {path: item for path, item in self.fields.items() if item.watch}
-
-    @property
-    def changeable(self) -> dict[str, Field]:
-        """The fields that actions may write."""
-        return {path: item for path, item in self.fields.items() if item.change}

@@ -25,11 +25,6 @@ class Trigger:
         """What the rule listens to."""
         raise NotImplementedError
 
-    def candidates_key(self, params: Any) -> tuple[str, str, str]:
-        """(kind, model, name): rules are looked up by it when an event is matched."""
-        spec = self.spec(params)
-        return (spec.kind, spec.model, spec.name)
-
     def check(self, params: Any, automatable: Automatable) -> list[tuple[str, str]]:
         """What is wrong with parameters beyond their schema: (JSON pointer below the parameters, message)."""
         return []

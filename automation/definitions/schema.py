@@ -24,7 +24,6 @@ from automation.definitions.tree import GROUP_MODES, give_ids, parts
 
 __all__ = ["Definition", "load_json", "parse", "problems_of"]
 
-SCHEMA_VERSION = 1
 LONGEST_DAYS = 400
 LONGEST_TIMEOUT = 30
 MOST_RUNS = 1000

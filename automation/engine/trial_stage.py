@@ -72,8 +72,7 @@ def unreachable(connections: Mapping[str, Connection]) -> dict[str, Connection]:
     found: dict[str, Connection] = {}
     for name, connection in connections.items():
         known = copy.copy(connection)
-        known.breaker, known.concurrency = "closed", None  # a test waits for nobody
-        known.breaker, known.concurrency = CLOSED, None
+        known.breaker, known.concurrency = CLOSED, None  # a test waits for nobody
         known.endpoint = UNREACHABLE.format(f"connection-{connection.pk}")
         if connection.secret():
             known.set_secret(MASK)
