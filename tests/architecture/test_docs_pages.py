@@ -67,6 +67,14 @@ def test_the_readme_names_every_command() -> None:
     assert not [name for name in sorted(own) if f"`{name}`" not in text_of(ROOT / "README.md")]
 
 
+def test_the_help_of_a_command_begins_with_what_it_does() -> None:
+    own = {name: app for name, app in get_commands().items() if app in PACKAGES}
+    assert len(own) > 30
+    for name, app in own.items():
+        command = load_command_class(app, name)
+        assert command.help.startswith(f"{sys.modules[type(command).__module__].__doc__} "), name
+
+
 @each
 def test_the_options_that_a_page_gives_a_command_exist(page: Path) -> None:
     missing, own = [], get_commands()

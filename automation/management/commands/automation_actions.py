@@ -10,11 +10,13 @@ from automation.engine import needed
 from automation.management.arguments import add_json, add_tenant, write_json, write_table
 from automation.management.naming import tenant_named
 
+ABOUT = __doc__
+
 
 class Command(BaseCommand):
     """`manage.py automation_actions` lists them; `--without page_on_call@1` says who would miss that version."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Whose, and what to leave out."""

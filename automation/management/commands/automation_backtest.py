@@ -17,6 +17,8 @@ from automation.management.naming import readable_json, rule_named, tenant_named
 from automation.models import Backtest
 from tenants.context import acting_for
 
+ABOUT = __doc__
+
 SLICE = 0.5  # seconds of work between two lines of progress
 WAIT = 0.2  # seconds, while a worker has it
 
@@ -24,7 +26,7 @@ WAIT = 0.2  # seconds, while a worker has it
 class Command(BaseCommand):
     """`manage.py automation_backtest --tenant acme "Ask the warehouse" --days 7`."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Which rule and how far back; or an earlier one, to look at or to stop."""

@@ -12,13 +12,15 @@ from automation.management.arguments import add_reason
 from automation.management.verbs import VerbCommand
 from automation.models import BulkJob
 
+ABOUT = __doc__
+
 LISTED = 20
 
 
 class Command(VerbCommand):
     """`manage.py automation_bulk wait 3 --tenant acme`."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_own(self, parser: CommandParser) -> None:
         """The verb and the job."""

@@ -9,13 +9,15 @@ from django.utils import translation
 from automation.catalog import registry
 from automation.management import catalogue
 
+ABOUT = __doc__
+
 BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"
 
 
 class Command(BaseCommand):
     """`manage.py automation_catalogue docs` writes, with `--check` it only compares and fails where a page is stale."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:

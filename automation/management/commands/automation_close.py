@@ -16,13 +16,15 @@ from automation.models import Retention
 from tenants.context import acting_as
 from tenants.models import Tenant
 
+ABOUT = __doc__
+
 EVERY = 2.0  # seconds between two lines of progress
 
 
 class Command(BaseCommand):
     """`manage.py automation_close --tenant acme --reason "contract ended"`: stops it at once; its data goes later."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Whom, why, and what of it."""

@@ -11,11 +11,13 @@ from automation.engine.operate import Refused
 from automation.management.verbs import VerbCommand
 from automation.models import Connection
 
+ABOUT = __doc__
+
 
 class Command(VerbCommand):
     """`manage.py automation_connections --tenant acme --switch-on pager`; twice does nothing more."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_own(self, parser: CommandParser) -> None:
         """Which one, where something is to be done."""

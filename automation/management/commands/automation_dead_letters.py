@@ -12,11 +12,13 @@ from automation.management.arguments import add_rule
 from automation.management.naming import rule_named
 from automation.management.verbs import VerbCommand
 
+ABOUT = __doc__
+
 
 class Command(VerbCommand):
     """`manage.py automation_dead_letters --tenant acme --context`."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_own(self, parser: CommandParser) -> None:
         """Which of them, and whether with their context."""

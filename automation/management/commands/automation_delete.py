@@ -10,11 +10,13 @@ from automation.management.naming import rule_named, tenant_named
 from automation.management.verbs import person
 from tenants.context import acting_for
 
+ABOUT = __doc__
+
 
 class Command(BaseCommand):
     """`manage.py automation_delete RULE --tenant acme --reason "not used"`; `--dry-run` says what would end."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Which rule, and why."""

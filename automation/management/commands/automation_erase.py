@@ -15,13 +15,15 @@ from automation.management.verbs import person
 from tenants.context import acting_for
 from tenants.models import Membership
 
+ABOUT = __doc__
+
 EVERY = 2.0  # seconds between two lines of progress
 
 
 class Command(BaseCommand):
     """`manage.py automation_erase helpdesk.customer:12 --tenant acme`, and `--also` for another name or address."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Whose person, which, and what else is looked for."""

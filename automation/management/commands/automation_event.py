@@ -11,11 +11,13 @@ from automation.management.arguments import add_tenant
 from tenants.context import acting_for
 from tenants.models import Tenant
 
+ABOUT = __doc__
+
 
 class Command(BaseCommand):
     """`manage.py automation_event sla.missed --tenant acme --record helpdesk.ticket:12 --data '{"minutes": 5}'`."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Whose event, its name, and what is known about it."""

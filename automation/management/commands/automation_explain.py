@@ -17,6 +17,8 @@ from automation.models import Event
 from tenants.context import acting_for
 from tenants.models import Tenant
 
+ABOUT = __doc__
+
 AROUND = timedelta(hours=1)
 
 
@@ -26,7 +28,7 @@ class Command(BaseCommand):
     Or one event at all rules: `automation_explain --tenant acme --event 1234`.
     """
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Which rule, which record, and when; or which event."""

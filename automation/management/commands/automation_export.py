@@ -15,13 +15,15 @@ from automation.management.verbs import person
 from tenants.context import acting_as
 from tenants.models import Tenant
 
+ABOUT = __doc__
+
 EVERY = 2.0  # seconds between two lines of progress
 
 
 class Command(BaseCommand):
     """`manage.py automation_export --tenant acme --to acme.zip`; `--to -` writes it to standard output."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Whose data, where to, and in which form."""

@@ -11,13 +11,15 @@ from automation.management.naming import rule_named, tenant_named
 from automation.models import RuleDraft
 from tenants.context import acting_for
 
+ABOUT = __doc__
+
 GRAVE = {"problem": 3, "warning": 2, "note": 1}
 
 
 class Command(BaseCommand):
     """`automation_findings --tenant acme`, or `--rule 12 --draft` for a rule that is about to be published."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Whose rules, and whether one of them, as it is live or as it is drafted."""

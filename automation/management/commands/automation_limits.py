@@ -7,11 +7,13 @@ from automation.engine.usage import usage
 from automation.management.verbs import VerbCommand
 from tenants.context import current_tenant
 
+ABOUT = __doc__
+
 
 class Command(VerbCommand):
     """`manage.py automation_limits --tenant acme`."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def act(self, options: dict[str, Any]) -> list[dict[str, Any]]:
         """Each limit with its use."""

@@ -13,11 +13,13 @@ from automation.management.verbs import person
 from automation.models import Rule
 from tenants.context import acting_for
 
+ABOUT = __doc__
+
 
 class Command(BaseCommand):
     """`manage.py automation_owners --tenant acme` lists; `--from bo --to ana` or `--rule 12 --to ana` hands over."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Whose rules, from whom and to whom."""

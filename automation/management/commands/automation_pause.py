@@ -10,13 +10,15 @@ from automation.management import pausing
 from automation.management.arguments import add_json, write_json, write_table
 from automation.management.naming import moment, span
 
+ABOUT = __doc__
+
 LOOK = 0.2
 
 
 class Command(BaseCommand):
     """`manage.py automation_pause --tenant acme --reason "The pager is broken" --until 2h --rate 50/s`."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Whose, how much, why, until when, and how it goes on then."""

@@ -12,13 +12,15 @@ from automation.management.arguments import add_json, write_json
 from automation.management.naming import tenant_named
 from tenants.models import Tenant
 
+ABOUT = __doc__
+
 EVERY = 2.0  # seconds between two lines of progress
 
 
 class Command(BaseCommand):
     """`manage.py automation_prune --tenant acme`: the round that workers do, in batches; Ctrl-C loses nothing."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Whose rows, for how long at most, and how the result is printed."""

@@ -13,11 +13,13 @@ from automation.management.naming import a_minute, rule_named, tenant_named
 from automation.management.verbs import person
 from tenants.context import acting_for
 
+ABOUT = __doc__
+
 
 class Command(BaseCommand):
     """`manage.py automation_publish RULE --tenant acme --dry-run` only says; without it the draft goes live."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Which rule, and what becomes of runs under way."""

@@ -12,11 +12,13 @@ from automation.management.verbs import person
 from tenants.context import acting_for
 from tenants.models import Tenant
 
+ABOUT = __doc__
+
 
 class Command(BaseCommand):
     """`manage.py automation_references --connection pager` lists who uses it; without a name, rules that are broken."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """What is to be deleted, or what to do with what is broken."""

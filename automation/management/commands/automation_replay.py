@@ -16,6 +16,8 @@ from automation.management.naming import readable_json, tenant_named
 from automation.models import Run
 from tenants.context import acting_for
 
+ABOUT = __doc__
+
 PROGRESS = 500
 LAST = 1000
 Planned = Callable[[], list[Moved]]
@@ -24,7 +26,7 @@ Planned = Callable[[], list[Moved]]
 class Command(BaseCommand):
     """`manage.py automation_replay tests/replay`, or `--tenant acme --last 1000` before a release goes live."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Recorded runs in files, or stored ones of a tenant."""

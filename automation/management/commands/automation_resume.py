@@ -11,13 +11,15 @@ from automation.management import pausing
 from automation.management.arguments import add_json, write_json
 from automation.management.naming import span
 
+ABOUT = __doc__
+
 EVERY = 2.0  # seconds between two lines of progress
 
 
 class Command(BaseCommand):
     """`manage.py automation_resume --tenant acme --rate 50/s --recent 2h --follow`."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Whose, what becomes of what was held, and how fast."""

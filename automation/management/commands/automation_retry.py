@@ -12,11 +12,13 @@ from automation.management.naming import a_minute, rule_named
 from automation.management.verbs import VerbCommand
 from automation.models import DeadLetter
 
+ABOUT = __doc__
+
 
 class Command(VerbCommand):
     """`manage.py automation_retry 4 5 --tenant acme`, or `--all --rule 3 --rate 5/s --stop-after 10`."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_own(self, parser: CommandParser) -> None:
         """Which, how, and how fast."""

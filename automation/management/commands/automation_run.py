@@ -1,4 +1,4 @@
-"""Cancels, pauses, resumes, replays or wakes one run."""
+"""Shows, cancels, pauses, resumes, replays or wakes one run."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -14,13 +14,15 @@ from automation.management.arguments import add_reason
 from automation.management.verbs import VerbCommand
 from automation.models import Run, StepExecution
 
+ABOUT = __doc__
+
 VERBS = ("show", "cancel", "pause", "resume", "replay", "wake")
 
 
 class Command(VerbCommand):
     """`manage.py automation_run replay 12 --tenant acme --from page`."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_own(self, parser: CommandParser) -> None:
         """The verb, the run, and how it is replayed."""

@@ -10,11 +10,13 @@ from automation.management.arguments import add_reason
 from automation.management.verbs import VerbCommand, object_of
 from automation.models import StepExecution
 
+ABOUT = __doc__
+
 
 class Command(VerbCommand):
     """`manage.py automation_step complete 340 --tenant acme --output '{"status": 200}'`."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_own(self, parser: CommandParser) -> None:
         """The verb, the step, and what it put out."""

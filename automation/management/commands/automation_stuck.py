@@ -13,11 +13,13 @@ from automation.management.verbs import VerbCommand, person
 from tenants.context import acting_for
 from tenants.models import Tenant
 
+ABOUT = __doc__
+
 
 class Command(VerbCommand):
     """`manage.py automation_stuck --minutes 5`; exit code 0 also where some are found."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
     needs_tenant = False
 
     def add_own(self, parser: CommandParser) -> None:

@@ -11,11 +11,13 @@ from automation.management.arguments import add_reason, add_rule
 from automation.management.naming import moment, rule_named
 from automation.management.verbs import VerbCommand
 
+ABOUT = __doc__
+
 
 class Command(VerbCommand):
     """`manage.py automation_timer postpone 77 --tenant acme --until 2026-03-02T09:00+01:00`."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_own(self, parser: CommandParser) -> None:
         """The verb and the timer; for a list, of which record, rule or run."""

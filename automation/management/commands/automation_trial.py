@@ -19,13 +19,15 @@ from automation.management.naming import moment, readable_json, rule_named, tena
 from automation.models import Event, RuleVersion, Run
 from tenants.context import acting_for
 
+ABOUT = __doc__
+
 ANSWERS = ("succeed", "fail", "timeout", "recorded")
 
 
 class Command(BaseCommand):
     """`manage.py automation_trial --tenant acme "Ask the warehouse" --record helpdesk.ticket:12`."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Which rule, on what, and how."""

@@ -12,11 +12,13 @@ from automation.management.verbs import person
 from automation.models import Rule
 from tenants.context import acting_for
 
+ABOUT = __doc__
+
 
 class Command(BaseCommand):
     """`manage.py automation_undelete --tenant acme` lists, with the number of a rule it restores."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Which rule."""

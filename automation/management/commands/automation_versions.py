@@ -12,11 +12,13 @@ from automation.management.naming import rule_named, tenant_named
 from automation.management.verbs import person
 from tenants.context import acting_for
 
+ABOUT = __doc__
+
 
 class Command(BaseCommand):
     """`manage.py automation_versions --tenant acme` lists; `--rule RULE --cancel-older` cancels what is on others."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Whose versions, and which."""

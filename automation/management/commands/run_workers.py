@@ -12,6 +12,8 @@ from django.db import Error, connection, connections
 
 from automation import conf, queue
 
+ABOUT = __doc__
+
 log = structlog.get_logger(__name__)
 WATCH = 0.2
 STOP_GRACE = 60.0
@@ -22,7 +24,7 @@ WEDGED_EXIT = 70
 class Command(BaseCommand):
     """Starts the cluster in a process group of its own, watches it, and rings for pumps that are missing."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """No arguments: the pool comes from Q_CLUSTER_NAME, since django-q2 reads its settings at import."""

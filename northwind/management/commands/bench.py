@@ -12,13 +12,15 @@ from northwind.bench.place import place
 from northwind.bench.result import Report
 from northwind.process_tree import PartDiedError
 
+ABOUT = __doc__
+
 NAMES = ("outside", "local", "latency", "capture", "match", "fair", "backtest")
 
 
 class Command(BaseCommand):
     """One module of `northwind.bench` by its name; the floor is measured before and after it."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Which one, and its size."""

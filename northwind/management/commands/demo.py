@@ -19,6 +19,8 @@ from northwind.process_tree import PartDiedError, ProcessTree
 from northwind.seed.files import SLUGS, tenant_file
 from northwind.seed.fill import PASSWORD, ForeignDatabaseError, fill, logins
 
+ABOUT = __doc__
+
 PORT = 8000
 RECEIVERS = {"pager": 8101, "webhooks": 8102, "sms": 8103, "page": 8100}
 MAIL_PORTS = (8125, 8104)  # of the mail server, and of its page
@@ -33,7 +35,7 @@ MANAGE = (sys.executable, "manage.py")
 class Command(BaseCommand):
     """One process tree: what a part says is shown with its name, and when one ends all end."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """The port, and whether waits take as long as they say."""

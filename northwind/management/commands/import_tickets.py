@@ -3,9 +3,11 @@
 from northwind.imports.command import ImportCommand
 from northwind.imports.tickets import TICKETS
 
+ABOUT = __doc__
+
 
 class Command(ImportCommand):
     """`manage.py import_tickets FILE.csv --tenant acme --rules run`."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
     target = TICKETS

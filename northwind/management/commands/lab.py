@@ -14,13 +14,15 @@ from northwind.lab.experiment import SWITCHES, Lab, Setup
 from northwind.lab.figures import MOST_IMPORT, MOST_RUNS, MOST_WAIT, Figures
 from northwind.process_tree import PartDiedError
 
+ABOUT = __doc__
+
 LOG_LINES = 60
 
 
 class Command(BaseCommand):
     """Exit code 0 when the product has kept its promises, else 1."""
 
-    help = __doc__
+    help = f"{ABOUT} {__doc__}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """The switches, and the sizes for a quick look."""
