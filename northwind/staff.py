@@ -8,7 +8,7 @@ from django.contrib.admin.options import BaseModelAdmin
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.widgets import AutocompleteSelect
 from django.db import models, transaction
-from django.forms import ModelChoiceField
+from django.forms import ModelChoiceField, Textarea, TextInput
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -97,6 +97,11 @@ class PartInline(OwnLinks, OwnedInline):
     """Parts of a record below it: the last of them, however many there are."""
 
     show_change_link = False
+    # A row of them fits on a page of 1280 pixels beside the admin's own bar.
+    formfield_overrides: ClassVar[Any] = {
+        models.TextField: {"widget": Textarea(attrs={"rows": 3, "cols": 22})},
+        models.CharField: {"widget": TextInput(attrs={"size": 12})},
+    }
 
     def get_queryset(self, request: HttpRequest) -> Any:
         """The last rows of the record that the page shows."""

@@ -2,7 +2,10 @@
 
 import pytest
 
+from northwind.helpdesk.models import Ticket
+from tenants.context import acting_for
 from tests.e2e import scene as scenes
+from tests.factories import CommentFactory
 
 TOO_WIDE = """() => document.documentElement.scrollWidth > document.documentElement.clientWidth
     ? [...document.querySelectorAll('main *, header *')].filter(one => one.getBoundingClientRect().right >
@@ -62,3 +65,20 @@ def test_hostile_names_run_nothing(open_browser):
         page.goto(scene.pages[name])
         assert page.locator("img[onerror]").count() == 0, name
     assert dialogs == []
+
+
+def test_comments_fit_on_a_tickets_page_in_the_admin_which_asks_for_nothing_that_is_not_there(open_browser):
+    scene = scenes.filled()
+    scene.user.is_superuser = True
+    scene.user.save()
+    with acting_for(scene.place.tenant.pk):
+        comment = CommentFactory(tenant=scene.place.tenant, ticket=Ticket.objects.first(), author_name="n" * 60)
+    page = open_browser(scene)
+    missing: list[str] = []
+    page.on("response", lambda answer: missing.append(answer.url) if answer.status == 404 else None)
+    page.goto(f"/admin/helpdesk/ticket/{comment.ticket_id}/change/")
+    assert page.evaluate(
+        "() => [...document.querySelectorAll('.inline-group')].every(one => one.scrollWidth <= one.clientWidth)"
+    )
+    assert missing == []
+    assert page.locator("link[rel=icon]").count() == 1
