@@ -20,7 +20,9 @@ class Tenant(models.Model):
     """A customer of the installation; everything else belongs to exactly one."""
 
     name = models.CharField(_("name"), max_length=120)
-    slug = models.SlugField(_("slug"), max_length=60, unique=True, help_text=_("Its part of the address: /t/<slug>/"))
+    slug = models.SlugField(
+        _("slug"), max_length=60, unique=True, help_text=_("Its part of the address: “acme” for /t/acme/")
+    )
     time_zone = models.CharField(_("time zone"), max_length=60, default="UTC", validators=[validate_time_zone])
     language = models.CharField(_("language"), max_length=10, default="en", validators=[validate_language])
     closed_at = models.DateTimeField(_("closed at"), null=True, blank=True)

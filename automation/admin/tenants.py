@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -89,6 +89,9 @@ class TenantAutomationAdmin(TenantAdmin):
         tenant = self._tenant(request, object_id)
         form = resume_form(request)
         with acting_for(tenant.pk):
+            if pause.open_pause() is None and pause.dripping() is None:
+                messages.info(request, _("The automations of %s aren't paused.") % tenant)
+                return self._back(tenant)
             done = str(_("The automations of %s run again.") % tenant)
             if asked(form, request, lambda: pause.resume(form.choice()), done=done):
                 return self._back(tenant)

@@ -119,3 +119,14 @@ def test_who_may_not_change_tenants_can_not_pause_them(client: Client, acme: Pla
 def test_a_tenant_that_does_not_exist_is_not_found(staff: Client) -> None:
     assert staff.get("/admin/tenants/tenant/999999/pause/").status_code == 404
     assert staff.get("/admin/tenants/tenant/999999/resume/").status_code == 404
+
+
+def test_resuming_a_tenant_that_is_not_paused_says_so(staff, acme):
+    for send in (staff.get, staff.post):
+        page = send(f"/admin/tenants/tenant/{acme.tenant.pk}/resume/", follow=True).content.decode()
+        assert "t paused." in page
+        assert "run again" not in page
+
+
+def test_the_page_of_a_tenant_shows_what_a_slug_is(staff, acme):
+    assert "“acme” for /t/acme/" in staff.get(f"/admin/tenants/tenant/{acme.tenant.pk}/change/").content.decode()
