@@ -70,6 +70,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "tenants.middleware.TenantMiddleware",
+    "northwind.refusals.NotThisWayMiddleware",
 ]
 ROOT_URLCONF = "northwind.urls"
 WSGI_APPLICATION = "northwind.wsgi.application"

@@ -6,6 +6,7 @@ from django.urls import include, path
 
 from automation.web.home import home
 
+handler400 = "northwind.refusals.bad_request"
 urlpatterns = [
     path("", home, name="home"),
     path("t/<slug:tenant_slug>/", include("automation.web.urls")),

@@ -83,3 +83,22 @@ def test_a_form_without_its_token_gets_a_page_in_words(maria):
     answer = client.post("/accounts/login/", {"username": "maria", "password": "x"})
     assert answer.status_code == 403
     assert "The form is too old" in answer.content.decode()
+
+
+def test_an_address_for_forms_alone_says_so_with_a_way_back(client, maria):
+    join(maria, slug="acme")
+    client.force_login(maria)
+    for address in ("/t/acme/pause/resume/", "/t/acme/rules/3/on/", "/t/acme/runs/4/cancel/", "/accounts/logout/"):
+        answer = client.get(address)
+        assert answer.status_code == 405, address
+        assert "POST" in answer.headers["Allow"]
+        assert "only takes what a form sends" in answer.content.decode(), address
+        assert 'class="button button-main"' in answer.content.decode(), address
+
+
+def test_staff_without_a_tenant_are_led_to_the_administration(client, maria):
+    client.force_login(maria)
+    assert 'class="button button-main" href="/admin/"' not in client.get("/").content.decode()
+    maria.is_staff = True
+    maria.save()
+    assert 'class="button button-main" href="/admin/"' in client.get("/").content.decode()
