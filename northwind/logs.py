@@ -1,5 +1,6 @@
 """Writes logs as lines for people or as JSON, each with the id of the request that it belongs to."""
 
+import logging
 import re
 import uuid
 from collections.abc import Callable
@@ -38,11 +39,20 @@ def logging_settings(*, as_json: bool, level: str) -> dict[str, Any]:
                 "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
             }
         },
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+        "filters": {"one_line": {"()": lambda: one_line_for_refusals}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["one_line"]}},
         "root": {"handlers": ["stderr"], "level": level},
         # Its own handlers would say everything twice.
         "loggers": {"django": {"handlers": [], "propagate": True, "level": level}},
     }
+
+
+def one_line_for_refusals(record: logging.LogRecord) -> bool:
+    """Drop the traceback of a request that was refused: it is the caller's fault, and the line says all of it."""
+    refused = getattr(record, "status_code", 500) < 500 and record.name.startswith("django.")
+    if refused or record.name.startswith("django.security."):
+        record.exc_info = record.exc_text = None
+    return True
 
 
 def configure() -> None:
