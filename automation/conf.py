@@ -34,6 +34,7 @@ class Conf:
     idempotency_keys: bool = True
     breakers: bool = True
     match_ahead: bool = True  # with all threads waiting for the outside, matchers are claimed all the same
+    site: str = ""  # where people reach the pages, "https://desk.example.com": mails link to it; empty: no links
     # The demo shortens every delay by this factor; 1 leaves them alone.
     time_scale: float = 1.0
 

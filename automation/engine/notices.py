@@ -14,6 +14,7 @@ from django.utils.translation import ngettext
 
 from automation.core.alike import pattern
 from automation.core.breaker import FAILED_RUNS
+from automation.engine import site
 from automation.models import Notice, Rule
 from automation.store.timers import set_timers
 from automation.store.waves import NewNotice, Wave
@@ -62,7 +63,7 @@ def dead_letter_notice(
             "Reason: %(reason)s\nError: %(error)s\n\n"
             "Open the run to see each attempt, and to retry it or to give it up."
         ) % {"step": step_path, "rule": rule_name, "run": run_id, "reason": reason, "error": error[:ERROR_SHOWN]}
-        return title, text
+        return title, "\n".join(filter(None, [text, site.page("run", _tenant(tenant_id).slug, run_id)]))
 
     return _notice(DEAD_LETTER, about, subject=f"rule:{rule_id}:{alike}", period=hour(now), words=words)
 
@@ -225,7 +226,8 @@ def recipients(tenant_id: int, rule_id: int) -> list[str]:
 
 def compose(notice: Notice) -> EmailMessage:
     """The mail of a notice: its text, and how often it happened since the last one about the same subject."""
-    with acting_for(notice.tenant_id), translation.override(_language(notice.tenant_id)):
+    tenant = _tenant(notice.tenant_id)
+    with acting_for(tenant.pk), translation.override(tenant.language):
         earlier = (
             Notice.objects.filter(kind=notice.kind, subject=notice.subject, pk__lt=notice.pk).order_by("-pk").first()
         )
@@ -235,9 +237,10 @@ def compose(notice: Notice) -> EmailMessage:
             "It happened %(cases)d times since the last mail about it.",
             cases,
         ) % {"cases": cases}
-        body = f"{notice.text}\n\n{since}\n" if earlier else f"{notice.text}\n"
+        place = "\n".join(filter(None, [_("Tenant: %s") % tenant.name, site.page("notices", tenant.slug)]))
+        body = "\n\n".join([notice.text, *([since] if earlier else []), place]) + "\n"
     return EmailMessage(
-        subject=" ".join(notice.title.split()),
+        subject=" ".join(f"[{tenant.name}] {notice.title}".split()),
         body=body,
         from_email=settings.DEFAULT_FROM_EMAIL,
         to=list(notice.recipients),
@@ -261,13 +264,13 @@ def _notice(kind: str, about: About, *, subject: str, period: str, words: Callab
         if Notice.objects.filter(kind=kind, subject=subject, period=period).exists():
             return NewNotice(about.tenant_id, kind, subject, period, "", "", [])
     to = recipients(about.tenant_id, about.rule_id)
-    with translation.override(_language(about.tenant_id)):
+    with translation.override(_tenant(about.tenant_id).language):
         title, text = words()
     return NewNotice(about.tenant_id, kind, subject, period, title[:TITLE], text, to)
 
 
-def _language(tenant_id: int) -> str:
-    return Tenant.objects.values_list("language", flat=True).get(pk=tenant_id)
+def _tenant(tenant_id: int) -> Tenant:
+    return Tenant.objects.only("name", "slug", "language").get(pk=tenant_id)
 
 
 def _message_id(notice: Notice) -> str:

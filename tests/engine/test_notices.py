@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from factories import MembershipFactory, UserFactory
@@ -133,3 +134,24 @@ def test_an_event_that_was_set_aside_is_told_to_the_admins(acme: Place) -> None:
     )
 
     assert Notice.objects.get().recipients == [acme.admin.user.email]
+
+
+def test_the_mail_names_the_tenant_and_leads_to_the_run(acme: Place, settings: Any) -> None:
+    settings.AUTOMATION_SITE = "https://desk.example.com/"
+    notices.tell([death(make_rule(acme.tenant), run_id=41)])
+
+    mail = notices.compose(Notice.objects.get())
+
+    tenant = acme.tenant
+    assert mail.subject.startswith(f"[{tenant.name}] ")
+    assert f"https://desk.example.com/t/{tenant.slug}/runs/41/\n" in mail.body
+    assert f"Tenant: {tenant.name}\nhttps://desk.example.com/t/{tenant.slug}/notices/\n" in mail.body
+
+
+def test_without_the_address_of_the_site_the_mail_has_no_link(acme: Place) -> None:
+    notices.tell([death(make_rule(acme.tenant))])
+
+    body = notices.compose(Notice.objects.get()).body
+
+    assert f"Tenant: {acme.tenant.name}" in body
+    assert "/t/" not in body

@@ -28,6 +28,7 @@ TIME_SCALE = 1 / 360  # two hours take twenty seconds
 WORKERS = 2
 ONE_DEMO = 0x6E77_0001  # the advisory lock that a demo holds on its database
 WORKERS_GRACE = 75.0  # seconds: effects that are on their way may end
+LOGIN = "  {:<14}{:<11}{:<20}{}"  # a line of the table of logins
 WIDEST = 10  # characters of a part's name
 MANAGE = (sys.executable, "manage.py")
 
@@ -77,6 +78,7 @@ class Command(BaseCommand):
         made = fill(addresses)
         self._tell(f"Tenants: {', '.join(made) or 'as they were'}.")
         web = self._web(tree, options["port"])
+        tree.environment["AUTOMATION_SITE"] = web
         workers = tree.start("workers", [*MANAGE, "run_workers"], grace=WORKERS_GRACE)
         tree.wait_for(workers, lambda line: "started" in line)
         if tree.asked:
@@ -114,10 +116,11 @@ class Command(BaseCommand):
         names = {slug: tenant_file(slug)["name"] for slug in SLUGS}
         lines = ["", f"Northwind is at {web}/", f"What arrives outside is at {addresses['page']}/", ""]
         lines.append(f"Log in with the password “{PASSWORD}” as one of these:")
+        lines.append(LOGIN.format("Tenant", "Role", "User name", "Page"))
         for login in logins():
-            where = f"{names[login.tenant]:<14}" if login.tenant else f"{'Django admin':<14}"
+            where = names[login.tenant] if login.tenant else "(all)"
             place = f"{web}/t/{login.tenant}/" if login.tenant else f"{web}/admin/"
-            lines.append(f"  {where}{login.role:<10}{login.name:<18}{place}")
+            lines.append(LOGIN.format(where, login.role, login.name, place))
         lines.append("")
         if not real_time:
             lines.append("The waits of rules are shortened: two hours take 20 seconds (--real-time leaves them alone).")
