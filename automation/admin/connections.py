@@ -1,7 +1,7 @@
 """Connections: staff keep endpoints and secrets for tenants; a secret that was typed is never shown again."""
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
@@ -24,21 +24,32 @@ BY_STAFF = "by staff"
 class ConnectionForm(forms.ModelForm[Connection]):
     """A connection, with a secret that is only ever written, and the revision that was read."""
 
-    kind = forms.ChoiceField(label=_("kind"))
-    endpoint = forms.CharField(label=_("endpoint"), max_length=500, widget=forms.TextInput(attrs={"size": 60}))
+    kind = forms.ChoiceField(label=_("Kind"))
+    endpoint = forms.CharField(label=_("Endpoint"), max_length=500, widget=forms.TextInput(attrs={"size": 60}))
     secret = forms.CharField(
-        label=_("secret"),
+        label=_("Secret"),
         required=False,
         max_length=4000,
         widget=forms.PasswordInput(render_value=False, attrs={"autocomplete": "new-password", "size": 60}),
         help_text=_("Never shown again. Leave it empty to keep the present one."),
     )
-    remove_secret = forms.BooleanField(label=_("remove the secret"), required=False)
+    remove_secret = forms.BooleanField(label=_("Remove the secret"), required=False)
     revision = forms.IntegerField(widget=forms.HiddenInput, required=False)
 
     class Meta:
         model = Connection
         fields = ("tenant", "name", "kind", "endpoint", "settings", "allowed_hosts", "concurrency", "revision")
+        labels: ClassVar[Any] = {"allowed_hosts": _("Allowed hosts"), "concurrency": _("Concurrency")}
+        help_texts: ClassVar[Any] = {
+            "settings": _(
+                'What the kind needs beside the secret, as JSON, such as {"from": "+4930123456"}; {} for nothing.'
+            ),
+            "allowed_hosts": _(
+                "The hosts that may be called, with commas between them; .example.com means all below example.com. "
+                "Empty: the endpoint's host alone."
+            ),
+            "concurrency": _("So many calls at a time at most. Empty: as many as the tenant's lane allows."),
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

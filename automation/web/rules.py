@@ -112,10 +112,13 @@ def move(request: TenantRequest, tenant_slug: str, rule_id: int) -> HttpResponse
     """Moves a rule up or down by one place."""
     found = find_rule(rule_id)
     way = request.POST.get("to", "")
-    step = {"up": -1, "down": 1}.get(way, 0)
+    step = {"up": -1, "down": 1}.get(way)
+    if step is None:
+        said = _("A rule moves “up” or “down”. Nothing was moved.")
+        return render(request, "automation/rule.html", {**_shown(request, found.pk), "refused": said}, status=422)
     present = Rule.objects.filter(deleted_at=None).order_by("position", "id")
     place = list(present.values_list("pk", flat=True)).index(found.pk) + 1
-    if step and place + step >= 1:
+    if place + step >= 1:
         engine_rules.move(found.pk, position=place + step)
         messages.success(request, _("“%(name)s” has moved.") % {"name": found.name})
         place += step
@@ -205,6 +208,9 @@ def hold(request: TenantRequest, tenant_slug: str, rule_id: int) -> HttpResponse
 def go_on(request: TenantRequest, tenant_slug: str, rule_id: int) -> HttpResponse:
     """Ends the pause of one rule."""
     found = find_rule(rule_id)
+    if pause.open_pause(found.pk) is None and pause.dripping("rule", found.pk) is None:
+        messages.info(request, _("“%(name)s” isn't paused.") % {"name": found.name})
+        return redirect("automation:rule", tenant_slug, found.pk)
     pause.resume_rule(found.pk)
     messages.success(request, _("“%(name)s” runs again. What was held is done now.") % {"name": found.name})
     return redirect("automation:rule", tenant_slug, found.pk)

@@ -147,3 +147,10 @@ def test_what_is_held_in_detail_is_shown_in_the_tenants_zone(people, rule, text_
     detail = text_of(people["viewer"], people.page("pause/")).partition("In detail")[2]
     assert detail.count("00:30:05</time>") == 2
     assert "22:30:05</time>" not in detail
+
+
+def test_one_event_and_one_step_are_named_as_one(people, rule, text_of):
+    make_event(rule.tenant, matched_at=None)
+    make_live_run(rule)
+    people["publisher"].post(people.page("pause/"), {"level": "hold", "reason": "look"})
+    assert "the last hour: 1 event, 1 step" in " ".join(text_of(people["admin"], people.page("pause/")).split())

@@ -298,3 +298,28 @@ def test_hostile_names_are_shown_as_they_are(people, acme, text_of, path):
     text = text_of(people["admin"], people.page(path.format(rule=rule.pk)))
     assert "<img" not in text
     assert "&lt;img src=x" in text
+
+
+@pytest.mark.parametrize("way", ["sideways", ""])
+def test_a_rule_that_is_to_move_nowhere_stays_and_the_page_says_so(people, acme, way):
+    rule = make_rule(acme.tenant)
+    answer = people["publisher"].post(people.page(f"rules/{rule.pk}/move/"), {"to": way})
+    assert answer.status_code == 422
+    assert "Nothing was moved" in answer.content.decode()
+
+
+def test_resuming_a_rule_that_is_not_paused_says_so(people, acme):
+    rule = make_rule(acme.tenant)
+    answer = people["publisher"].post(people.page(f"rules/{rule.pk}/resume/"), follow=True)
+    assert "t paused." in answer.content.decode()
+    assert "runs again" not in answer.content.decode()
+
+
+def test_a_text_too_large_for_any_page_is_refused_in_words(people, acme):
+    rule = make_rule(acme.tenant)
+    answer = people["editor"].post(people.page(f"rules/{rule.pk}/draft/"), {"definition": "x" * 3_000_000})
+    text = answer.content.decode()
+    assert answer.status_code == 413
+    assert "2.5\N{NO-BREAK SPACE}MB at most" in text
+    assert "262144 characters at most" in text
+    assert "what you typed is still there" in text
