@@ -55,6 +55,7 @@ SETTINGS = {
     "breakers": "off: connections that fail are called on and on, and rules that fail go on ²",
     "idempotency_keys": "off: each attempt of a step has a key of its own ²",
     "match_ahead": "off: with all threads waiting for the outside, events wait as well ²",
+    "site": "where people reach the pages, such as `https://desk.example.com`: mails about failures link to it",
     "time_scale": "the factor by which delays are multiplied, such as 0.01 ¹",
 }
 GENERATED = "<!-- Written by `manage.py automation_catalogue docs`. -->"
@@ -205,6 +206,8 @@ def _effects(action: Action) -> str:
 
 
 def _shown(default: object) -> str:
+    if isinstance(default, str):
+        return default or "none"
     return ("on" if default else "off") if isinstance(default, bool) else f"{default:g}"
 
 
