@@ -51,6 +51,11 @@ def change(staff: Client, row: Connection, **more: Any) -> str:
 
 
 class TestConnections:
+    def test_the_form_begins_its_words_alike_and_explains_what_is_not_plain(self, staff: Client) -> None:
+        fields = staff.get("/admin/automation/connection/add/").context["adminform"].form.fields
+        assert all(str(one.label)[0].isupper() for one in fields.values() if one.label)
+        assert all(fields[name].help_text for name in ("settings", "allowed_hosts", "concurrency", "secret"))
+
     def test_a_secret_is_encrypted_and_never_shown_again(self, staff: Client, acme: Place) -> None:
         version = acme.lane.rules_version
 

@@ -96,6 +96,7 @@ def logged_in(web: str, name: str) -> urllib.request.OpenerDirector:
 def test_it_starts_answers_runs_rules_and_stops_with_all_that_it_started(demo):
     web, outside = demo.address("Northwind"), demo.address("What arrives outside")
     assert "ana@acme" in demo.text
+    assert re.search(r"Tenant +Role +User name +Page\n +\(all\) +staff +admin +http", demo.text)
     parts = demo.parts()
     assert len(parts) >= 8, "six receivers and pages, web, workers, and the guardian"
 
