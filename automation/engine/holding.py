@@ -31,6 +31,11 @@ class Cancel:
     reason: str = "cancelled_by"
 
 
+def as_asked(run: RunRow) -> Cancel:
+    """How a run ends that is to be cancelled, and its step with it: a newer run's doing is nobody's."""
+    return Cancel(reason="superseded") if run.reason == "superseded" else Cancel()
+
+
 def held_back(
     run: RunRow, hand: RunInHand | None, step: StepRow | None, *, lane_paused: bool
 ) -> PutBack | Drop | Cancel | None:
@@ -41,7 +46,7 @@ def held_back(
     if step is None or run.state in TERMINAL_RUN or step.state in TERMINAL_STEP:
         return Drop()
     if run.cancel_requested_at is not None or (hand is not None and run.rule_id in hand.tenant.deleted_rules):
-        return Cancel()
+        return as_asked(run)
     if run.expired:
         return Cancel("failed", "expired")
     if lane_paused or run.state == "paused":

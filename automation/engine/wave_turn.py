@@ -18,7 +18,7 @@ from automation.engine.ended import add_ended
 from automation.engine.execute import LOST, Ended, Execute, Intended, came_back
 from automation.engine.gates import Gate
 from automation.engine.giving_way import GIVE_WAY
-from automation.engine.holding import Cancel, Drop, PutBack, held_back
+from automation.engine.holding import Cancel, Drop, PutBack, as_asked, held_back
 from automation.engine.ports import Timers
 from automation.engine.progress import GONE, FollowUp, RunInHand, StepInHand
 from automation.engine.stretch import write_step
@@ -151,7 +151,7 @@ class WaveTurn:
             step.row = replace(step.row, retried_at_attempt=step.row.retried_at_attempt + 1)
             wave.uncounted.append(step.id)
         if row.cancel_requested_at is not None and outcome.state in ("retry", "timeout", "uncertain"):
-            cancel_now(row, run, step.row, wave)
+            cancel_now(row, run, step.row, wave, as_asked(row))
             wave.settlements.append(_gone(claimed))
             return
         final = "delivery_unknown" if outcome.state == "uncertain" else ""
@@ -222,7 +222,6 @@ class WaveTurn:
 
 
 UNSTORABLE = "The outcome could not be stored:"
-CANCELLED = Cancel()
 
 
 def let_be(
@@ -245,7 +244,7 @@ def let_be(
     return _gone(claimed)
 
 
-def cancel_now(row: RunRow, run: RunInHand | None, step: StepRow, wave: Wave, how: Cancel = CANCELLED) -> None:
+def cancel_now(row: RunRow, run: RunInHand | None, step: StepRow, wave: Wave, how: Cancel) -> None:
     """Ends a run at a check that its step passes, as was asked. An attempt still open is one that was lost."""
     if step.open_attempt:
         wave.closed.append(ClosedAttempt(step.id, step.attempts, "lost", LOST))
@@ -260,7 +259,7 @@ def cancel_now(row: RunRow, run: RunInHand | None, step: StepRow, wave: Wave, ho
             ended=True,
         )
     )
-    _change_run(row, run, how.state, row.reason if row.reason == "superseded" else how.reason, wave)
+    _change_run(row, run, how.state, how.reason, wave)
 
 
 def _change_run(row: RunRow, run: RunInHand | None, state: str, reason: str, wave: Wave) -> None:

@@ -108,10 +108,8 @@ def supersede(tenant_id: int, run_ids: Sequence[int]) -> None:
     states = verbs.lock_timers([one.id for one in rows])
     busy = [one.id for one in rows if "leased" in states.get(one.id, ())]
     verbs.request_cancel(busy)
-    verbs.cancel_runs([one.id for one in rows if one.id not in busy], actor="")
-    statements.count(
-        "UPDATE automation_run SET reason = 'superseded' WHERE id = ANY(%s::bigint[])", [[one.id for one in rows]]
-    )
+    verbs.cancel_runs([one.id for one in rows if one.id not in busy], actor="", reason="superseded")
+    statements.count("UPDATE automation_run SET reason = 'superseded' WHERE id = ANY(%s::bigint[])", [busy])
 
 
 def lock(run_ids: Sequence[int]) -> dict[int, RunRow]:

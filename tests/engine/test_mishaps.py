@@ -320,6 +320,26 @@ def test_a_message_on_its_way_when_its_run_is_cancelled_ends_it_and_is_said_to_b
     assert not DeadLetter.objects.exists()
 
 
+@pytest.mark.parametrize(
+    "outcome",
+    [Outcome.uncertain("the socket was shut"), Outcome.retry("503"), Outcome.done()],
+    ids=lambda outcome: outcome.state,
+)
+def test_a_run_that_is_replaced_while_a_worker_has_it_blames_nobody(world: World, crew: Crew, outcome: Outcome) -> None:
+    def replaced(call: EffectCall) -> Outcome:
+        runs.supersede(world.tenant.pk, [call.run_id or 0])
+        return outcome
+
+    crew.script = replaced
+    rule = world.rule("Tell", hook("one"), hook("two"))
+    urgent(world, crew)
+    crew.work()
+    crew.skip_waiting()
+    assert world.states(rule) == ["cancelled superseded"]
+    left = world.steps(world.runs(rule)[0])
+    assert [one.reason for one in left.values() if one.state == "cancelled"] == ["superseded"]
+
+
 @pytest.mark.case("V04")
 def test_an_attempt_that_was_lost_is_closed_when_its_run_is_cancelled(world: World, crew: Crew) -> None:
     world.rule("Tell", hook())

@@ -135,6 +135,9 @@ def test_a_rule_that_would_start_again_while_it_waits(world: World, again: str, 
     world.adopt_timers()
     world.run()
     assert world.states(rule) == expected
+    for run in world.runs(rule):
+        ended = [one.reason for one in world.steps(run).values() if one.state == "cancelled"]
+        assert ended == [run.reason] * (run.state == "cancelled")  # the step says what its run says, and names nobody
 
 
 def test_the_default_of_again_is_keep_where_the_rule_begins_with_a_delay(world: World) -> None:
