@@ -4,7 +4,17 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
 from pydantic import Field
 
-from automation.extend import Action, ActionParams, CheckContext, Effect, LocalContext, Outcome, Template, register
+from automation.extend import (
+    Action,
+    ActionParams,
+    CheckContext,
+    Effect,
+    LocalContext,
+    Outcome,
+    Template,
+    Writing,
+    register,
+)
 
 
 @register
@@ -36,6 +46,10 @@ class AddNote(Action):
     def writes(self, params: Params) -> frozenset[str]:
         """What counts the notes; both names of the host are covered."""
         return frozenset({"comments", "notes"})
+
+    def writings(self, params: Params) -> tuple[Writing, ...]:
+        """One note more: those that are there stay."""
+        return tuple(Writing(name, part="added") for name in sorted(self.writes(params)))
 
     def sentence(self, params: Params) -> str:
         """Reads like “add the note Call back”."""

@@ -65,7 +65,7 @@ class AddTags(Action):
 
     def writings(self, params: Params) -> tuple[Writing, ...]:
         """Which tags are there afterwards, or aren't; templates aren't known."""
-        return (Writing(FIELD, holds=frozenset(_plain(tag for tag in params.tags if "{" not in tag))),)
+        return (Writing(FIELD, holds=frozenset(_plain(tag for tag in params.tags if "{" not in tag)), part="added"),)
 
     def sentence(self, params: Params) -> str:
         """Reads like “add the tags vip, late”."""

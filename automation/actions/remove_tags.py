@@ -65,7 +65,7 @@ class RemoveTags(Action):
 
     def writings(self, params: Params) -> tuple[Writing, ...]:
         """Which tags are there afterwards, or aren't; templates aren't known."""
-        return (Writing(FIELD, lacks=frozenset(_plain(tag for tag in params.tags if "{" not in tag))),)
+        return (Writing(FIELD, lacks=frozenset(_plain(tag for tag in params.tags if "{" not in tag)), part="removed"),)
 
     def sentence(self, params: Params) -> str:
         """Reads like “remove the tags vip, late”."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from automation.core.facts import EVENT_PREFIX
 from automation.core.moments import TIME_OPERATORS
@@ -17,13 +17,15 @@ Values = tuple[Any, ...]
 class Writing:
     """A field that an action may write: the values that it may get (raw, tags as tuples; None where unknown).
 
-    Of a set of tags, what is added (`holds`) and what is taken away (`lacks`).
+    `part` says whether the step sets the field, or adds to what is there (a note, tags) or takes from it, and so leaves
+    the rest as it was. Of a set of tags, what is added (`holds`) and what is taken away (`lacks`), where it is known.
     """
 
     field: str
     values: Values | None = None
     holds: frozenset[Any] = frozenset()
     lacks: frozenset[Any] = frozenset()
+    part: Literal["whole", "added", "removed"] = "whole"
 
 
 @dataclass(frozen=True, slots=True)

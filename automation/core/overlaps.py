@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 from automation.core.deducing import Question, possible
 from automation.core.footprints import Footprint, Write, Writing, any_scene
@@ -52,10 +53,27 @@ def _of(write: Write, name: str) -> Writing:
     return next(one for one in write.writings if one.field == name)
 
 
-def _differ(one: Writing, other: Writing) -> bool:
-    if (one.holds or one.lacks) and (other.holds or other.lacks):
-        return bool(one.holds & other.lacks or one.lacks & other.holds)
-    return one.values is None or one.values != other.values
+def _differ(one: Writing, later: Writing) -> bool:
+    """Whether the later writing may undo something of the earlier one; what is added leaves what is there."""
+    if one.part == later.part:
+        return one.part == "whole" and (one.values is None or one.values != later.values)
+    if later.part == "whole":
+        return _undoes(later, one)
+    if one.part == "whole":
+        return later.part == "removed" and _undoes(one, later)
+    named, others = one.holds or one.lacks, later.holds or later.lacks
+    return not named or not others or bool(named & others)
+
+
+def _undoes(whole: Writing, part: Writing) -> bool:
+    """Whether setting a field and adding to it, or taking from it, may leave less than both asked for."""
+    if whole.values is None or not (part.holds or part.lacks):
+        return True
+    return any(not part.holds <= items or part.lacks & items for items in map(_items, whole.values))
+
+
+def _items(value: Any) -> frozenset[Any]:
+    return frozenset(value) if isinstance(value, tuple) else frozenset()
 
 
 def _meet(one: Footprint, other: Footprint, fields: Fields, moment: Moment) -> bool:

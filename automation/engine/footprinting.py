@@ -1,6 +1,7 @@
 """Reads from a tenant's rules, compiled, what each listens to and writes, for the search for loops."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -47,11 +48,7 @@ def _writes(spec: RuleSpec, node: Node, *, slept: bool, zone: ZoneInfo) -> Itera
 
 def _fitting(entry: Automatable, writings: Iterable[Writing], zone: ZoneInfo) -> tuple[Writing, ...]:
     """The writings of watched fields, their values as events keep them."""
-    return tuple(
-        Writing(one.field, _raw(entry, one, zone), one.holds, one.lacks)
-        for one in writings
-        if one.field in entry.watched
-    )
+    return tuple(replace(one, values=_raw(entry, one, zone)) for one in writings if one.field in entry.watched)
 
 
 def _raw(entry: Automatable, writing: Writing, zone: ZoneInfo) -> tuple[Any, ...] | None:

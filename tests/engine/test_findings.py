@@ -165,6 +165,42 @@ def test_two_rules_that_write_one_field_for_one_event_are_named(world: World) ->
     assert pairs == [["High", "Low"], ["High", "Same"]]
 
 
+ADD = step("a", "add_tags", tags=["seen"])
+REMOVE = step("r", "remove_tags", tags=["seen"])
+NOTE = step("n", "add_note", text="x")
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "clash"),
+    [
+        (NOTE, NOTE, False),
+        (ADD, step("t", "add_tags", tags=["{{ ticket.status }}"]), False),
+        (REMOVE, step("t", "remove_tags", tags=["late"]), False),
+        (set_field("s", "tags", ["late"]), ADD, False),
+        (ADD, set_field("s", "tags", ["late"]), True),
+        (ADD, set_field("s", "tags", ["late", "seen"]), False),
+        (set_field("s", "tags", ["seen"]), REMOVE, True),
+        (REMOVE, set_field("s", "tags", ["late"]), False),
+        (ADD, REMOVE, True),
+        (ADD, step("t", "remove_tags", tags=["late"]), False),
+        (ADD, step("t", "remove_tags", tags=["{{ ticket.status }}"]), True),
+        (
+            step("c", "create_record", model="helpdesk.task", values={"title": "One"}),
+            step("c", "create_record", model="helpdesk.task", values={"title": "Two"}),
+            False,
+        ),
+    ],
+)
+def test_only_what_a_later_rule_undoes_is_said_to_be_lost(
+    world: World, first: dict[str, Any], later: dict[str, Any], clash: bool
+) -> None:
+    world.rule("First", first, trigger=when("created"))
+    world.rule("Later", later, trigger=when("created"))
+    assert [named(one) for one in of_kind(world, "two_writers")] == (
+        [[("First", first["id"]), ("Later", later["id"])]] if clash else []
+    )
+
+
 def test_what_never_or_always_holds_is_named_with_its_node(world: World) -> None:
     never = {"id": "g", "all": [leaf("status", "is", "open"), leaf("status", "in", ["closed", "solved"])]}
     always = {"id": "h", "any": [leaf("status", "is_not", "open"), leaf("status", "is_not", "closed")]}
