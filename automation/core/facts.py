@@ -5,9 +5,22 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from automation.core.values import DECODERS, NotThisType, clean, number
+from automation.core.values import DECODERS, NotThisType, clean, number, unshown, unstorable
 
-__all__ = ["FIELD_TYPES", "Facts", "NotThisType", "clean", "cut_text", "decode", "encode", "number", "read", "same"]
+__all__ = [
+    "FIELD_TYPES",
+    "Facts",
+    "NotThisType",
+    "clean",
+    "cut_text",
+    "decode",
+    "encode",
+    "number",
+    "read",
+    "same",
+    "unshown",
+    "unstorable",
+]
 
 Facts = Mapping[str, Any]
 """{"change", "before": {field: raw}, "after", "snapshot": {path: raw}, "data": {name: raw}, "cut": [path], "source"}

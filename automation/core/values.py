@@ -1,13 +1,14 @@
 """JSON values read as the types of fields, and cleaned of what no database text can hold."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 MAX_DEPTH = 32
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+UNSHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffd]")
 
 
 UNFIT = (ValueError, TypeError, ArithmeticError, AttributeError)
@@ -29,6 +30,37 @@ def clean(value: Any, *, depth: int = MAX_DEPTH) -> Any:
     if isinstance(value, dict):
         return {clean(str(key)): clean(item, depth=depth - 1) for key, item in value.items()}
     return [clean(item, depth=depth - 1) for item in value]
+
+
+def unstorable(value: Any) -> str | None:
+    """The JSON pointer of the first text or name that no database holds; ValueError when nested too deeply."""
+    return next(_unstorable(value, "", MAX_DEPTH), None)
+
+
+def _unstorable(value: Any, pointer: str, depth: int) -> Iterator[str]:
+    if isinstance(value, str) and UNSTORABLE.search(value):
+        yield pointer
+    if not isinstance(value, dict | list | tuple):
+        return
+    if depth <= 0:
+        raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
+    for name, item in value.items() if isinstance(value, dict) else enumerate(value):
+        text = str(name)
+        place = f"{pointer}/{_printed(text)}"
+        if UNSTORABLE.search(text):
+            yield place
+        yield from _unstorable(item, place, depth - 1)
+
+
+def _printed(name: str) -> str:
+    """A name as a part of a pointer that can itself be stored and printed."""
+    return UNSTORABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", name.replace("~", "~0").replace("/", "~1"))
+
+
+def unshown(text: str) -> str | None:
+    """The first character that no name shows, as "U+000A": control characters, line breaks, what was read wrongly."""
+    found = UNSHOWN.search(text)
+    return f"U+{ord(found[0]):04X}" if found else None
 
 
 def decode_strictly(raw: object, type: str) -> Any:

@@ -11,7 +11,7 @@ from django.db import models, transaction
 from django.utils.translation import gettext as _
 
 from automation.catalog import registry
-from automation.core.facts import EVENT_PREFIX, clean, cut_text
+from automation.core.facts import EVENT_PREFIX, cut_text, unshown, unstorable
 from automation.engine.capture import captured, snapshot_of
 from automation.engine.operate import Refused
 from automation.engine.sources import current_origin
@@ -69,8 +69,8 @@ def post_event(
 
     `record` is the automatable record that it is about; `data` a JSON object of at most 64 KB and 32 levels, whose
     names conditions read as "event.<name>". The same `key` twice is one event: the second post answers the first one's
-    id, or raises `DifferentBody`. ValueError for a name, key or data that can't be kept; LookupError for a record that
-    the tenant doesn't have.
+    id, or raises `DifferentBody`. ValueError for a name, key or data that can't be kept as they are, with the JSON
+    pointer of what can't; LookupError for a record that the tenant doesn't have.
     """
     tenant_id = owner_for_write(tenant.pk if isinstance(tenant, Tenant) else tenant)
     posted = _Posted(tenant_id, "custom_event", _fitting("name", name, NAME_LENGTH), data=storable_data(data or {}))
@@ -194,20 +194,24 @@ def _cut(value: Any) -> tuple[Any, bool]:
 
 
 def _fitting(what: str, text: str, length: int) -> str:
-    text = clean(text)
+    if (odd := unshown(text)) is not None:
+        raise ValueError(f"The {what} of an event can't hold {odd}, a character that can't be shown.")
     if not 0 < len(text) <= length:
         raise ValueError(f"The {what} of an event has 1 to {length} characters, not {len(text)}.")
     return text
 
 
 def storable_data(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The data as JSON knows it, without what no database can hold; ValueError where it isn't such an object."""
+    """The data as JSON knows it; ValueError where it isn't such an object, or can't be stored, with the place."""
     if not isinstance(data, Mapping):
         raise ValueError("The data of an event is a JSON object.")  # noqa: TRY004 one kind of error for bad data
     try:
-        text = json.dumps(clean(dict(data)), cls=DjangoJSONEncoder, allow_nan=False)
+        odd = unstorable(dict(data))
+        text = json.dumps(dict(data), cls=DjangoJSONEncoder, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"The data of an event must be JSON: {error}.") from error
+    if odd is not None:
+        raise ValueError(f"The data of an event has a character at {odd} that can't be stored (NUL or half a pair).")
     if len(text.encode()) > DATA_BYTES:
         raise ValueError(f"The data of an event has at most {DATA_BYTES} bytes as JSON.")
     stored: dict[str, Any] = json.loads(text)

@@ -4,8 +4,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from django.core.management.base import CommandParser, OutputWrapper
+from django.core.management.base import CommandError, CommandParser, OutputWrapper
 from django.core.serializers.json import DjangoJSONEncoder
+
+from automation.core.values import MAX_DEPTH
 
 
 def add_tenant(parser: CommandParser, *, required: bool = True) -> None:
@@ -26,6 +28,19 @@ def add_reason(parser: CommandParser) -> None:
 def add_rule(parser: CommandParser, text: str) -> None:
     """`--rule RULE`, by its number or name."""
     parser.add_argument("--rule", metavar="RULE", help=f"{text}, by its number or name")
+
+
+def object_in(text: str, name: str, *, example: str) -> dict[str, Any]:
+    """The JSON object that the argument `name` holds; CommandError that says what is wrong with it."""
+    try:
+        found = json.loads(text)
+    except RecursionError as error:
+        raise CommandError(f"{name} is nested more than {MAX_DEPTH} levels deep.") from error
+    except ValueError as error:
+        raise CommandError(f"{name} isn't JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise CommandError(f"{name} is a JSON object, such as '{example}'.")
+    return found
 
 
 def write_json(out: OutputWrapper, value: Any) -> None:

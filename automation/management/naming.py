@@ -10,6 +10,7 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from automation.core.values import MAX_DEPTH
 from automation.models import Rule
 from tenants.models import Tenant
 
@@ -83,4 +84,4 @@ def readable_json(path: Path) -> Any:
     except json.JSONDecodeError as error:
         raise CommandError(f"{path}, line {error.lineno}, column {error.colno}: {error.msg}") from error
     except RecursionError as error:
-        raise CommandError(f"{path} is nested too deeply.") from error
+        raise CommandError(f"{path} is nested more than {MAX_DEPTH} levels deep.") from error

@@ -1,7 +1,6 @@
 """What the commands for operators share: whose tenant, who acts, and one line for whatever is refused."""
 
 import getpass
-import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,7 +8,7 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine.operate import Refused
-from automation.management.arguments import add_json, add_tenant, write_json
+from automation.management.arguments import add_json, add_tenant, object_in, write_json
 from automation.management.naming import tenant_named
 from tenants.context import Actor, acting_for
 
@@ -68,12 +67,4 @@ class VerbCommand(BaseCommand):
 
 def object_of(text: str | None, name: str) -> dict[str, Any] | None:
     """A JSON object from the command line; None where none was given."""
-    if text is None:
-        return None
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise CommandError(f"{name} isn't JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise CommandError(f"{name} is a JSON object, such as '{{\"status\": 200}}'.")
-    return found
+    return None if text is None else object_in(text, name, example='{"status": 200}')

@@ -44,7 +44,7 @@ def test_a_posted_event_keeps_its_data_its_record_and_its_cause(acme):
     ticket = TicketFactory(customer=CustomerFactory(plan="gold"))
     cause = Cause(1, 2, 3, 4, 5, 2, ((3, "helpdesk.ticket:9"),))
     with by_api(cause):
-        event_id = post_event(acme, "sla.near", record=ticket, data={"minutes": 5, "bad": "a\x00\ud800b"}, key="k1")
+        event_id = post_event(acme, "sla.near", record=ticket, data={"minutes": 5, "of": ["\U0001f600"]}, key="k1")
     event = Event.objects.get(pk=event_id)
     assert (event.kind, event.name, event.model, event.record) == (
         "custom_event",
@@ -52,7 +52,7 @@ def test_a_posted_event_keeps_its_data_its_record_and_its_cause(acme):
         "helpdesk.ticket",
         ticket.pk,
     )
-    assert event.facts["data"] == {"minutes": 5, "bad": "ab"}
+    assert event.facts["data"] == {"minutes": 5, "of": ["\U0001f600"]}
     assert event.facts["snapshot"]["customer.plan"] == "gold"
     assert (event.source, event.depth, event.parent_event_id, event.path) == ("api", 2, 2, [[3, "helpdesk.ticket:9"]])
 
@@ -111,6 +111,12 @@ def test_one_key_posted_20_times_at_once_is_one_event(acme):
     [
         {"name": ""},
         {"name": "\x00"},
+        {"name": "a\nb"},
+        {"name": "a\u2028b"},
+        {"name": "a\ufffdb"},
+        {"name": "n", "key": "k\x00"},
+        {"name": "n", "data": {"x": "a\x00"}},
+        {"name": "n", "data": {"x": "\ud800"}},
         {"name": "n" * 121},
         {"name": "n", "key": ""},
         {"name": "n", "key": "k" * 201},

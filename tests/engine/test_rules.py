@@ -50,7 +50,7 @@ def draft(rule: Rule) -> RuleDraft:
 
 class TestDrafting:
     def test_a_new_rule_is_off_last_in_the_order_and_belongs_to_its_maker(self, acme: Place) -> None:
-        first, second = rules.create("One"), rules.create("  Two\n words ")
+        first, second = rules.create("One"), rules.create("  Two\n words ")  # white space is one space
 
         assert (first.on, first.published_id, first.owner_id) == (False, None, acme.actor.id)
         assert (second.name, second.position) == ("Two words", first.position + 1)

@@ -7,7 +7,7 @@ from django.db.models import Max
 from django.utils.translation import gettext as _
 
 from automation.core.errors import Problem
-from automation.core.facts import clean
+from automation.core.facts import unshown
 from automation.engine.documents import storable
 from automation.engine.operate import Refused
 from automation.engine.references import References, people, problems_of
@@ -23,7 +23,8 @@ EMPTY: dict[str, Any] = {"schema_version": 1, "trigger": None, "condition": None
 def create(name: str, *, owner_id: int | None = None, definition: dict[str, Any] | None = None) -> Rule:
     """A new rule at the end of the order, off, with a draft. The owner is the person who acts unless one is named.
 
-    Raises `Refused` for a name that is empty or too long, and when the tenant has as many rules as its limits allow.
+    Raises `Refused` for a name that is empty, too long or can't be shown, and when the tenant has as many rules as its
+    limits allow.
     """
     tenant_id = current_tenant()
     name, draft = _name(name), storable(EMPTY if definition is None else definition)
@@ -63,7 +64,7 @@ def check(definition: Any) -> list[Problem]:
 
 
 def rename(rule_id: int, name: str) -> None:
-    """Gives the rule another name; `Refused` for one that is empty or too long."""
+    """Gives the rule another name; `Refused` for one that is empty, too long or can't be shown."""
     name = _name(name)
     with transaction.atomic():
         rule = find(rule_id, lock=True)
@@ -85,7 +86,9 @@ def restore(rule_id: int, number: int) -> RuleDraft:
 
 
 def _name(name: str) -> str:
-    text = " ".join(clean(name).split())
+    text = " ".join(name.split())
+    if (odd := unshown(text)) is not None:
+        raise Refused(_("A name can't hold %s, a character that can't be shown.") % odd)
     if not text:
         raise Refused(_("A rule needs a name."))
     if len(text) > NAME_LENGTH:

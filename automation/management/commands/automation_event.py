@@ -1,13 +1,12 @@
 """Posts a named event to a tenant's rules, as an integrator's program would."""
 
-import json
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import Model
 
 from automation.extend import DifferentBody, by_api, model, post_event
-from automation.management.arguments import add_tenant
+from automation.management.arguments import add_tenant, object_in
 from tenants.context import acting_for
 from tenants.models import Tenant
 
@@ -34,7 +33,7 @@ class Command(BaseCommand):
         tenant = Tenant.objects.filter(slug=options["tenant"], closed_at=None).first()
         if tenant is None:
             raise CommandError(f"There is no tenant {options['tenant']!r}.")
-        data = _object(options["data"])
+        data = object_in(options["data"], "--data", example='{"minutes": 5}')
         with acting_for(tenant.pk), by_api():
             record = _record(options["record"]) if options["record"] else None
             try:
@@ -42,16 +41,6 @@ class Command(BaseCommand):
             except (ValueError, LookupError, DifferentBody) as error:
                 raise CommandError(str(error)) from error
         self.stdout.write(str(event_id))
-
-
-def _object(text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise CommandError(f"--data isn't JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise CommandError("--data is a JSON object, such as '{\"minutes\": 5}'.")
-    return found
 
 
 def _record(text: str) -> Model:
