@@ -252,3 +252,37 @@ def test_what_retention_removes_at_the_same_moment_is_not_written_back(
     go(world, customer)
     with world.acting():
         assert [event.facts for event in Event.objects.filter(model="helpdesk.ticket")] == [{}]
+
+
+def test_who_is_not_there_can_not_be_erased(world: World) -> None:
+    person(world)
+    other = make_world()
+    stranger = other.customer(name=NAME, email=MAIL)
+    for number in (stranger.pk, 10**9):
+        with pytest.raises(CommandError, match="There is no customer"):
+            call_command("automation_erase", f"helpdesk.customer:{number}", tenant=world.tenant.slug)
+    with world.acting():
+        assert not AuditEntry.objects.filter(verb="erase").exists()
+
+
+def test_what_is_left_of_a_deleted_person_can_be_erased_again_and_again(world: World) -> None:
+    customer = person(world)
+    key = customer.pk
+    with world.acting():
+        customer.delete()
+    for _time in range(2):
+        with world.acting():
+            erase("helpdesk.customer", key)
+    assert NAME.lower() not in everything()
+
+
+def test_a_person_of_whom_only_their_records_events_are_left_can_be_erased(world: World) -> None:
+    customer = person(world)
+    ticket = world.ticket(customer=customer, subject="My left leg")
+    key = customer.pk
+    with world.acting():
+        ticket.delete()
+        customer.delete()
+        Event.objects.filter(model="helpdesk.customer").delete()
+        erase("helpdesk.customer", key)
+    assert "left leg" not in everything()

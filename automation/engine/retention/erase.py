@@ -1,6 +1,6 @@
 """Erases a person from what is stored about events and runs; what rules have decided, and when, stays."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,7 +49,8 @@ def erase(
     everywhere else the names and addresses that it ever had are taken out, and whatever `also` names. The record itself
     is the host's to delete. Idempotent; a transaction a page, so call it outside one. With `dry_run` it only counts.
 
-    Raises `UnknownKind` for a model that the catalog doesn't have, `Refused` for one that isn't a person's.
+    Raises `UnknownKind` for a model that the catalog doesn't have, `Refused` for one that isn't a person's, and for a
+    record that the tenant doesn't have and of which no event is left.
     """
     tenant_id = current_tenant()
     entry = registry.model(model)
@@ -57,6 +58,10 @@ def erase(
         raise Refused(_("A %s isn't a person: nothing says what it is known by.") % entry.label)
     work = _Erasing(tenant_id, Needles.of(_known_as(entry, record), also), dry_run, progress or _silent)
     work.model, work.record, work.links = entry.name, record, _links_to(entry.name)
+    if not (entry.model._default_manager.filter(pk=record).exists() or work.knows()):
+        raise Refused(
+            _("There is no %(model)s %(id)d, and nothing is left of one.") % {"model": entry.label, "id": record}
+        )
     return _carried_out(work, f"{model}:{record}")
 
 
@@ -137,14 +142,23 @@ class _Erasing:
     def _note(self, what: str, rows: Sequence[tuple[Any, ...]]) -> None:
         self.touched.setdefault(what, set()).update(row[0] for row in rows)
 
-    def events(self) -> None:
-        """Events, and all that is stored of the runs of those that are the person's."""
+    def knows(self) -> bool:
+        """Whether an event is about the record, or about one that refers to it, for which all are looked at."""
+        if Event.objects.filter(model=self.model, record=self.record).exists():
+            return True
+        return any(event.how in (OWN, LINKED) for page in self._pages() for event in self._found(page))
+
+    def _pages(self) -> Iterator[Sequence[int]]:
         after = 0
         while ids := retention.event_page(self.tenant_id, after=after, below=BEYOND, limit=20 * PAGE):
-            for start in range(0, len(ids), PAGE):
-                self._event_page(ids[start : start + PAGE])
-                self.progress("events", len(ids[start : start + PAGE]))
+            yield from (ids[start : start + PAGE] for start in range(0, len(ids), PAGE))
             after = ids[-1]
+
+    def events(self) -> None:
+        """Events, and all that is stored of the runs of those that are the person's."""
+        for page in self._pages():
+            self._event_page(page)
+            self.progress("events", len(page))
 
     def _event_page(self, ids: Sequence[int]) -> None:
         found = self._found(ids)
