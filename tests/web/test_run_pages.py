@@ -190,6 +190,15 @@ def test_a_dead_letter_is_listed_with_its_cause_and_counted_in_the_bar(people, r
     assert "No dead letters" not in text
 
 
+def test_a_text_that_could_not_be_filled_in_is_said_to_need_the_live_version(people, rule, text_of):
+    letter = make_dead_run(rule)
+    advice = f"have run {letter.run_id} replayed with the live version"
+    assert advice not in text_of(people["publisher"], people.page("dead-letters/"))
+    DeadLetter.objects.update(reason="template_error")
+    assert advice in text_of(people["publisher"], people.page("dead-letters/"))
+    assert advice in text_of(people["publisher"], people.page(f"runs/{letter.run_id}/"))
+
+
 @pytest.mark.parametrize("verb", ["retry", "discard"])
 def test_a_dead_letter_is_resolved_once_whatever_is_pressed_twice(people, rule, verb):
     letter = make_dead_run(rule)

@@ -7,12 +7,14 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from automation.core.states import Reason
 from automation.engine.troubles import error_groups
 from automation.management.arguments import add_rule
 from automation.management.naming import rule_named
 from automation.management.verbs import VerbCommand
 
 ABOUT = __doc__
+AGAIN = "a retry fails the same way: publish the mended rule, then automation_run replay RUN --live"
 
 
 class Command(VerbCommand):
@@ -43,6 +45,8 @@ class Command(VerbCommand):
                 f" (rule {group['rule_id']}), newest {group['newest_at']:%Y-%m-%d %H:%M:%S}: {group['example'][:200]}"
             )
             yield f"         letter {group['newest_id']}, runs {', '.join(map(str, group['run_ids']))}"
+            if group["reason"] == Reason.TEMPLATE_ERROR:
+                yield f"         {AGAIN}"
             if group.get("snapshot"):
                 yield json.dumps(group["snapshot"], indent=2, ensure_ascii=False)
         if not answer:
