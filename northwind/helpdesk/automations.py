@@ -42,7 +42,7 @@ automatable(
         "group.name",
     ],
     change=["subject", "status", "priority", "assignee", "group", "tags"],
-    note=NoteTarget(Comment, record="ticket", text="body", defaults={"is_public": False}),
+    note=NoteTarget(Comment, record="ticket", text="body", defaults={"is_public": False, "is_automatic": True}),
     name_field="subject",
 )
 

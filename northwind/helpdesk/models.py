@@ -186,6 +186,8 @@ class Comment(Watched):
     author_name = models.CharField(_("author's name"), max_length=120, blank=True, default="")
     body = models.TextField(_("text"))
     is_public = models.BooleanField(_("the customer sees it"), default=True)
+    # A rule's note: nobody has done anything, so the ticket's last activity stays (see the migration).
+    is_automatic = models.BooleanField(_("written by a rule"), default=False, db_default=False, editable=False)
     created_at = models.DateTimeField(_("created at"), db_default=Now(), editable=False)
 
     class Meta:

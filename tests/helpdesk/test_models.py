@@ -84,6 +84,16 @@ def test_a_comment_moves_the_last_activity_and_an_older_one_does_not():
     assert min(Ticket.objects.values_list("last_activity_at", flat=True)) > comment.created_at
 
 
+def test_a_rules_own_note_is_no_activity():
+    ticket = TicketFactory(last_activity_at=PAST)
+    Comment.objects.bulk_create([Comment(ticket=ticket, body="x", is_automatic=True)])
+    assert Ticket.objects.get().last_activity_at == PAST
+    Comment.objects.bulk_create(
+        [Comment(ticket=ticket, body=one, is_automatic=one == "rule") for one in ("rule", "ana")]
+    )
+    assert Ticket.objects.get().last_activity_at > PAST
+
+
 @pytest.mark.parametrize("factory", [TicketFactory, TaskFactory])
 def test_a_new_assignee_moves_when_it_was_last_assigned(factory):
     ana, ben = MembershipFactory(), MembershipFactory()
