@@ -57,8 +57,8 @@ class TestDrafting:
         assert draft(second).revision == 0
         assert rules.order() == [first.pk, second.pk]
 
-    @pytest.mark.parametrize("name", ["", "  \n", "x" * 121])
-    def test_a_name_that_is_empty_or_too_long_is_refused(self, acme: Place, name: str) -> None:
+    @pytest.mark.parametrize("name", ["", "  \n", "x" * 121, "a\x07b", "a\ufffdb", "a\x00b"])
+    def test_a_name_that_is_empty_too_long_or_not_to_be_shown_is_refused(self, acme: Place, name: str) -> None:
         with pytest.raises(Refused, match="name"):
             rules.create(name)
         assert not Rule.objects.exists()
