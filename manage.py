@@ -3,14 +3,8 @@
 import os
 import sys
 
-from django.core.management import execute_from_command_line
-
-from northwind.database import ensure_for
+from northwind.command_line import run
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "northwind.settings")
-    ensure_for(sys.argv)
-    try:
-        execute_from_command_line(sys.argv)
-    except KeyboardInterrupt:  # by Ctrl-C: what is committed stays
-        sys.exit(130)
+    run(sys.argv)

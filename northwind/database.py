@@ -12,6 +12,7 @@ from typing import IO
 from urllib.parse import quote, urlsplit
 
 import psycopg
+from django.core.exceptions import ImproperlyConfigured
 
 from northwind.embedded import Server
 
@@ -34,8 +35,15 @@ def server() -> Server:
 
 
 def address() -> str:
-    """Return the URL of the database; for the embedded one it is known before the server runs."""
+    """Return the URL of the database; for the embedded one it is known before the server runs.
+
+    Raises ImproperlyConfigured for one that isn't PostgreSQL's. It may hold a password, which no message repeats.
+    """
     given = os.environ.get(VARIABLE, "")
+    if given and urlsplit(given).scheme not in ("postgresql", "postgres"):
+        raise ImproperlyConfigured(
+            f"{VARIABLE} has to be the address of a PostgreSQL: postgresql://user@host/database."
+        )
     return given or f"postgresql://postgres:@/{NAME}?host={quote(str(server().socket_folder))}"
 
 

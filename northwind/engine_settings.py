@@ -3,6 +3,7 @@
 from dataclasses import fields
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
 from environ import Env
 
 from automation.conf import Conf
@@ -17,7 +18,7 @@ EXPERIMENTING = ("AUTOMATION_LAB", "AUTOMATION_TESTS")
 def engine_settings(env: Env, *, deployed: bool) -> dict[str, Any]:
     """Return what the environment sets, by the name of the Django setting, each as the type that the engine has.
 
-    Raises ValueError for a value of another type, and in a deployment for a setting that only experiments may use.
+    Raises ImproperlyConfigured for a value of another type, and in a deployment for a setting of experiments.
     """
     found: dict[str, Any] = {}
     for field in fields(Conf):
@@ -25,8 +26,10 @@ def engine_settings(env: Env, *, deployed: bool) -> dict[str, Any]:
         if name not in env.ENVIRON:
             continue
         if deployed and field.name in NEVER_IN_A_DEPLOYMENT:
-            raise ValueError(f"{name} is for the demo, the lab and tests, not for a deployment.")
+            raise ImproperlyConfigured(f"{name} is for the demo, the lab and tests, not for a deployment.")
         if field.name in EXPERIMENTS and not any(env.bool(one, False) for one in EXPERIMENTING):
-            raise ValueError(f"{name} is for the lab and tests, which set {' or '.join(EXPERIMENTING)} beside it.")
+            raise ImproperlyConfigured(
+                f"{name} is for the lab and tests, which set {' or '.join(EXPERIMENTING)} beside it."
+            )
         found[name] = env.get_value(name, cast=type(field.default))
     return found

@@ -5,15 +5,15 @@ from hashlib import sha256
 from pathlib import Path
 
 import django_stubs_ext
-import environ
 from csp.constants import NONE, SELF
 
 from northwind import database
 from northwind.engine_settings import engine_settings
+from northwind.environment import Environment
 from northwind.logs import configure, logging_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-env = environ.Env()
+env = Environment()
 django_stubs_ext.monkeypatch()  # lets classes such as ModelAdmin[Ticket] name their model, as the type checker wants
 
 # --- The deployment ---------------------------------------------------------------------------------------------------

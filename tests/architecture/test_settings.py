@@ -63,6 +63,28 @@ def test_only_the_lab_and_tests_switch_a_protection_off():
     assert manage("check", AUTOMATION_IDEMPOTENCY_KEYS="off", AUTOMATION_LAB="1").returncode == 0
 
 
+NOWHERE = "postgresql://ana:s3cret@127.0.0.1:1/desk"
+
+
+@pytest.mark.parametrize(
+    ("variables", "says"),
+    [
+        ({"DATABASE_URL": "mysql://ana:s3cret@db/desk"}, "DATABASE_URL has to be the address of a PostgreSQL"),
+        ({"DATABASE_URL": "desk"}, "DATABASE_URL has to be the address of a PostgreSQL"),
+        ({"DATABASE_URL": NOWHERE}, "The database can't be reached"),
+        ({"WORKERS": "abc"}, "WORKERS has to be a whole number, not 'abc'."),
+        ({"AUTOMATION_LEASE": "long"}, "AUTOMATION_LEASE has to be a number, not 'long'."),
+    ],
+)
+@pytest.mark.parametrize("command", ["run_workers", "migrate"])
+def test_what_is_wrong_with_the_environment_is_said_in_one_line(command, variables, says):
+    done = manage(command, **variables)
+    assert done.returncode == 1
+    [line] = [line for line in done.stderr.splitlines() if line.strip()]
+    assert says in line
+    assert "s3cret" not in line
+
+
 def test_the_logs_are_one_json_object_a_line_where_that_is_wanted():
     code = "import logging; logging.getLogger('x').warning('a line', extra={'ticket': 7})"
     line = manage("shell", "-v", "0", "-c", code, LOG_FORMAT="json").stderr

@@ -8,7 +8,7 @@ from typing import Any
 import psutil
 import structlog
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import Error, connection, connections
+from django.db import Error, OperationalError, connection, connections
 
 from automation import conf, queue
 
@@ -44,6 +44,7 @@ class Command(BaseCommand):
         cluster = queue.build_cluster()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda received, frame: asked.append(received))
+        _reach_database()
         connections.close_all()
         cluster.start()
         self.stdout.write(f"workers of pool {queue.pool()} started")
@@ -85,6 +86,14 @@ class Command(BaseCommand):
         cluster.stop()
         signal.alarm(0)
         self.stdout.write("workers stopped")
+
+
+def _reach_database() -> None:
+    """Pumps wait for a database that goes away, but without one there is nothing to start with."""
+    try:
+        connection.ensure_connection()
+    except OperationalError as error:
+        raise CommandError(f"The database can't be reached: {' '.join(str(error).split())}") from error
 
 
 def _leave(why: str) -> None:
