@@ -167,7 +167,8 @@ def test_another_tenants_rows_are_not_even_looked_at(world: World):
     go(world, mine, also=[NAME])
     with theirs.acting():
         assert list(Event.objects.values_list("facts", flat=True)) == before
-    go(world, customer)  # an id of theirs is nobody here
+    with pytest.raises(Refused, match="There is no customer"):
+        go(world, customer)  # an id of theirs is nobody here
     with theirs.acting():
         assert list(Event.objects.values_list("facts", flat=True)) == before
 
