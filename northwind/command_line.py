@@ -7,8 +7,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
 from django.db import OperationalError
 
+from northwind.accounts import EmbeddedDatabaseError
 from northwind.database import ensure_for
-from northwind.embedded import EmbeddedDatabaseError
 
 
 def run(arguments: Sequence[str]) -> None:
