@@ -107,7 +107,7 @@ def _of_times(step: timedelta, type: str) -> Callable[[Sequence[Leaf], Moment], 
         fixed = [leaf for leaf in leaves if leaf.op in _ABSOLUTE or leaf.op not in (*TIME_OPERATORS, *_EMPTY)]
         if len(fixed) not in (0, len([leaf for leaf in leaves if leaf.op not in _EMPTY])) or not _in_one_measure(timed):
             return None
-        found: set[Any] = {value for value in _named(fixed) if isinstance(value, datetime | date)}
+        found: set[Any] = {one for one in _named(fixed) if one.__class__ is (date if type == "date" else datetime)}
         for leaf in timed:
             ends = interval(leaf.op, leaf.value, moment, of_dates=type == "date")
             found |= {end for end in (ends.low, ends.high) if end is not None}

@@ -1,6 +1,6 @@
 """What can be said of a condition before any event comes is what judging events says."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -54,6 +54,8 @@ def can(condition: Condition, scene: Scene | None = None, **more: Any) -> bool:
         both(leaf("status", "changed_to", "open"), leaf("status", "changed_from", "open")),
         both(leaf("agent", "is_empty"), leaf("agent", "is", 3)),
         both(leaf("seen_at", "older_than", Span(days=7)), leaf("seen_at", "within_last", Span(days=3))),
+        both(leaf("seen_at", "before", date(2026, 1, 1)), leaf("seen_at", "after", date(2026, 6, 1))),
+        both(leaf("seen_at", "before", date(2026, 1, 1)), leaf("seen_at", "after", NOW.now)),
         leaf("plan", "changed"),
         Group("g", "none", (leaf("status", "in", frozenset(STATUSES)), leaf("status", "is_empty"))),
     ],
