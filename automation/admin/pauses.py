@@ -77,20 +77,19 @@ class PauseAdmin(ReadOnlyAdmin):
         with acting_for(found.tenant_id) if found.tenant_id else nullcontext():
             if asked(form, request, lambda: _end(found, form.choice()), done=str(_("The pause has ended."))):
                 return HttpResponseRedirect(reverse("admin:automation_pause_change", args=[found.pk]))
-            status = pause.status() if found.tenant_id else pause.installation_status()
-            shown = {"form": form, "status": status, "original": found, "verb": _("Resume")}
+            shown = {"form": form, "original": found, "verb": _("Resume"), **_shown(found)}
             return page(self, request, "admin/automation/pause_form.html", title=_("Resume"), **shown)
 
     @admin.display(description=_("held now"))
     def held_now(self, found: Pause) -> SafeString | str:
-        """Of a tenant's open pause: the steps by rule, the events by what happened."""
+        """Of an open pause: the steps by rule; of a tenant's the events by what happened besides."""
         if found.tenant_id is None or found.ended_at is not None:
             return NOTHING
         with acting_for(found.tenant_id):
-            lines = [f"{one.steps} · {one.rule_name} ({one.oldest:%Y-%m-%d %H:%M:%S})" for one in pause.held_by_rule()]
+            lines = [f"{one.steps} · {one.rule_name} ({one.oldest:%Y-%m-%d %H:%M:%S})" for one in _held(found)]
             lines += [
                 f"{one.events} · {one.model} {one.change or one.name} ({one.source}, {one.oldest:%Y-%m-%d %H:%M:%S})"
-                for one in pause.kept_by_kind()
+                for one in (pause.kept_by_kind() if found.scope == "tenant" else [])
             ]
         return format_html_join(LINE, "{}", ((line,) for line in lines)) if lines else str(_("nothing"))
 
@@ -110,6 +109,18 @@ class PauseAdmin(ReadOnlyAdmin):
             return NOTHING
         address = reverse("admin:automation_pause_resume", args=[found.pk])
         return format_html('<a href="{}">{}</a>', address, _("Resume…"))
+
+
+def _held(found: Pause) -> list[pause.HeldOfRule]:
+    """The steps that a tenant's open pause holds, or that of one of its parts; acting for the tenant already."""
+    return pause.held_by_rule() if found.scope == "tenant" else pause.held_by(found.scope, found.subject_id or 0)
+
+
+def _shown(found: Pause) -> dict[str, Any]:
+    """What the page that ends a pause says of it: a tenant's or the installation's state, or what a part holds."""
+    if found.scope == "installation":
+        return {"status": pause.installation_status()}
+    return {"status": pause.status()} if found.scope == "tenant" else {"part": True, "held": _held(found)}
 
 
 def _end(found: Pause, choice: pause.Choice) -> None:

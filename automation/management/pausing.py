@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser, OutputWrapper
 
 from automation.engine.operate import pause
+from automation.management.arguments import write_table
 from automation.management.naming import a_minute, rule_named, tenant_named
 from automation.management.verbs import person
 from automation.models import Connection
@@ -106,13 +107,17 @@ def say(out: OutputWrapper, found: dict[str, Any]) -> None:
         )
 
 
-def held() -> dict[str, Any]:
-    """What is held of the tenant that is acted for: by rule, by what happened, and by age."""
+def held(scope: str, subject_id: int | None) -> dict[str, Any] | None:
+    """What is held of the tenant that is acted for: by rule, by what happened, and by age.
+
+    Of one of its rules or connections the steps by rule; None of the installation, whose state names the most.
+    """
+    if scope == "installation":
+        return None
+    if scope != "tenant":
+        return {"by_rule": _by_rule(pause.held_by(scope, subject_id or 0))}
     return {
-        "by_rule": [
-            {"rule": one.rule_id, "name": one.rule_name, "steps": one.steps, "oldest": one.oldest}
-            for one in pause.held_by_rule()
-        ],
+        "by_rule": _by_rule(pause.held_by_rule()),
         "by_kind": [
             {"what": f"{one.model} {one.change or one.name}".strip(), "source": one.source, "events": one.events,
              "oldest": one.oldest}
@@ -120,6 +125,24 @@ def held() -> dict[str, Any]:
         ],
         "younger": [{"minutes": one.minutes, "events": one.events, "steps": one.steps} for one in pause.younger()],
     }  # fmt: skip
+
+
+def say_held(out: OutputWrapper, found: dict[str, Any]) -> None:
+    """What is held, as tables."""
+    out.write(f"held steps: {sum(one['steps'] for one in found['by_rule'])}")
+    write_table(out, ["steps", "oldest", "rule"], [
+        [one["steps"], f"{one['oldest']:%Y-%m-%d %H:%M:%S}", f"{one['rule']} {one['name']}"]
+        for one in found["by_rule"]
+    ])  # fmt: skip
+    if "by_kind" in found:
+        write_table(out, ["events", "oldest", "what"], [
+            [one["events"], f"{one['oldest']:%Y-%m-%d %H:%M:%S}", f"{one['what']} ({one['source']})"]
+            for one in found["by_kind"]
+        ])  # fmt: skip
+
+
+def _by_rule(found: list[pause.HeldOfRule]) -> list[dict[str, Any]]:
+    return [{"rule": one.rule_id, "name": one.rule_name, "steps": one.steps, "oldest": one.oldest} for one in found]
 
 
 def _of_installation() -> dict[str, Any]:

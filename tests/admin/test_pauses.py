@@ -66,6 +66,9 @@ def test_the_page_of_a_rules_pause_shows_what_it_holds_and_drops_it_if_asked(roo
     page = root.get(reverse("admin:automation_pause_change", args=[found.pk])).content.decode()
     assert "1 · Page the lead" in page
 
+    asking = root.get(reverse("admin:automation_pause_resume", args=[found.pk])).content.decode()
+    assert "Page the lead: 1 step" in asking
+
     root.post(reverse("admin:automation_pause_resume", args=[found.pk]), {"keep": "drop"})
 
     assert Run.objects.get(pk=run.pk).state == "cancelled"

@@ -8,7 +8,7 @@ import pytest
 from automation.engine.operate import pause, runs
 from automation.engine.operate.pause import Choice
 from automation.models import Drip, Pause, Timer
-from automation.store import drips
+from automation.store import clock, drips
 from tests.engine.world import World, make_world, step
 
 
@@ -81,6 +81,28 @@ def test_a_run_that_is_paused_and_resumed_by_itself_leaves_the_drip(world: World
         assert (timer.state, timer.drip_id) == ("pending", None)
         drips.let_out(ahead=1.0)
         assert not Drip.objects.filter(ended_at=None).exists()
+
+
+def test_what_a_rule_or_connection_holds_is_counted_while_it_is_put_off_again_and_again(world: World) -> None:
+    hook = world.connection("hook")
+    calls, quiet = world.rule("Calls", call()), world.rule("Quiet", call())
+    ticket = world.ticket()
+    with world.acting():
+        pause.pause_connection(hook.pk, "x")
+        pause.pause_rule(quiet.pk, "y")
+        assert pause.held_by("rule", quiet.pk) == []
+    world.change(ticket, run=False, subject="Changed")
+    world.run_until_held()
+    put_off_in_the_database(world)
+    Timer.objects.update(due_at=clock.now() + timedelta(seconds=27))
+
+    with world.acting():
+        assert [(one.rule_name, one.steps) for one in pause.held_by("rule", quiet.pk)] == [("Quiet", 1)]
+        held = pause.held_by("connection", hook.pk)
+        assert ("Calls", 1) in [(one.rule_name, one.steps) for one in held]
+        assert held[0].oldest == world.runs(calls)[0].created_at
+        pause.resume_rule(quiet.pk)
+        assert pause.held_by("rule", quiet.pk) == []
 
 
 def put_off_in_the_database(world: World) -> None:

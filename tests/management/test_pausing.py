@@ -63,6 +63,10 @@ def test_rules_connections_and_the_installation_have_the_same_switch(acme: Place
     assert set(Pause.objects.filter(ended_at=None).values_list("scope", flat=True)) == {
         *("rule", "connection", "installation")
     }
+    part = ["--tenant", "acme", "--rule", str(rule.pk), "--show"]
+    assert "held steps: 1" in told("automation_pause", *part)
+    assert json.loads(told("automation_pause", *part, "--json"))["held"]["by_rule"][0]["rule"] == rule.pk
+    assert "held steps: 0" in told("automation_pause", "--tenant", "acme", "--connection", "pager", "--show")
     assert "acme: 0 events, 1 steps" in told("automation_pause", "--installation", "--show")
     told("automation_resume", "--installation", "--recent", "2h")
     told("automation_resume", "--tenant", "acme", "--connection", "pager")

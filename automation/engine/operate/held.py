@@ -67,7 +67,7 @@ class PauseStatus:
 
 @dataclass(frozen=True, slots=True)
 class HeldOfRule:
-    """Steps of a rule that are due and don't begin, and since when the oldest is."""
+    """Steps of a rule that are held, and since when the oldest is due or, where they are put off, its run is there."""
 
     rule_id: int
     rule_name: str

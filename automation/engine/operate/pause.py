@@ -9,6 +9,7 @@ from automation.engine.by_itself import by_itself
 from automation.engine.operate.held import (
     COUNTED,
     Concerned,
+    HeldOfRule,
     PauseStatus,
     concerned,
     dripping,
@@ -32,6 +33,7 @@ from automation.engine.operate.resume import AT_ONCE, Choice, as_json, resume
 from automation.engine.operate.runs import Cancelled, cancel_all
 from automation.engine.operate.subjects import (
     end_rule_pause,
+    held_by,
     pause_connection,
     pause_rule,
     resume_connection,
@@ -132,6 +134,7 @@ __all__ = [
     "Cancelled",
     "Choice",
     "Concerned",
+    "HeldOfRule",
     "InstallationStatus",
     "PauseStatus",
     "concerned",
@@ -139,6 +142,7 @@ __all__ = [
     "end_rule_pause",
     "find_pause",
     "follow_installation",
+    "held_by",
     "held_by_rule",
     "installation_status",
     "kept_by_kind",

@@ -7,12 +7,12 @@ from django.db import transaction
 
 from automation.catalog.params import ConnectionRef, places
 from automation.engine import ruleset
-from automation.engine.operate.held import dripping, find_pause
+from automation.engine.operate.held import COUNTED, HeldOfRule, dripping, find_pause
 from automation.engine.operate.moments import check_until
 from automation.engine.operate.resume import AT_ONCE, Choice, Dropped, as_json, cancel_held, decide, write_down
 from automation.engine.operate.runs import cancel_all
 from automation.models import Connection, Pause, Rule
-from automation.store import drips, pauses, timers
+from automation.store import drips, held, pauses, timers
 from automation.store import rules as rule_rows
 from tenants import audit
 from tenants.context import current_actor, current_tenant
@@ -79,6 +79,16 @@ def resume_connection(connection_id: int, choice: Choice = AT_ONCE) -> None:
             pauses.bump_rules(current_tenant())
 
 
+def held_by(scope: str, subject_id: int) -> list[HeldOfRule]:
+    """What the open pause of a rule or connection holds, by rule, the most first; [] where none is open.
+
+    `oldest` is when the oldest run began. `COUNTED` runs are looked at.
+    """
+    if find_pause(scope, subject_id) is None:
+        return []
+    return [HeldOfRule(*row) for row in held.of_runs(_held(scope, subject_id)[:COUNTED])]
+
+
 def end_rule_pause(rule: Rule) -> bool:
     """Ends the pause of a locked rule and audits it, inside the caller's transaction; False when there was none.
 
@@ -115,9 +125,8 @@ def _drop_first(scope: str, subject_id: int, choice: Choice) -> tuple[Pause | No
     before = choice.dropped_before(moment) if moment is not None else None
     if pause is None or before is None:
         return pause, Dropped()
-    held = _held(scope, subject_id)
     runs = 0
-    for run_ids in _batches(drips.older(held, before=before)):
+    for run_ids in _batches(drips.older(_held(scope, subject_id), before=before)):
         runs += cancel_held(pause.pk, list(run_ids))
     return pause, Dropped(runs=runs)
 

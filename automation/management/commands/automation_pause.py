@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine.operate import Refused, pause
 from automation.management import pausing
-from automation.management.arguments import add_json, write_json, write_table
+from automation.management.arguments import add_json, write_json
 from automation.management.naming import moment, span
 
 ABOUT = __doc__
@@ -77,17 +77,10 @@ class Command(BaseCommand):
 
     def _say(self, scope: str, subject_id: int | None, options: dict[str, Any]) -> None:
         found = pausing.state(scope, subject_id)
-        held = pausing.held() if options["show"] and scope == "tenant" else None
+        held = pausing.held(scope, subject_id) if options["show"] else None
         if options["json"]:
             write_json(self.stdout, found | ({"held": held} if held else {}))
             return
         pausing.say(self.stdout, found)
         if held:
-            write_table(self.stdout, ["steps", "oldest", "rule"], [
-                [one["steps"], f"{one['oldest']:%Y-%m-%d %H:%M:%S}", f"{one['rule']} {one['name']}"]
-                for one in held["by_rule"]
-            ])  # fmt: skip
-            write_table(self.stdout, ["events", "oldest", "what"], [
-                [one["events"], f"{one['oldest']:%Y-%m-%d %H:%M:%S}", f"{one['what']} ({one['source']})"]
-                for one in held["by_kind"]
-            ])  # fmt: skip
+            pausing.say_held(self.stdout, held)
