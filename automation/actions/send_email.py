@@ -1,5 +1,6 @@
 """Sends a mail through the installation's mail server."""
 
+import re
 from email.utils import parseaddr
 from typing import Annotated, Any, Literal
 
@@ -29,7 +30,13 @@ from automation.extend import (
 CONTACTS = ("customer.", "")  # where a record keeps its customer's address and wish, in this order
 LIMITS = ((10, 10), (24 * 60, 50))  # minutes, and how many messages to one recipient in them
 LONGEST_SUBJECT = 200
+LONGEST_SHOWN = 100  # characters of an address that is refused
 ID_LENGTH = 32  # 128 bits of the key: a longer Message-ID would be folded, which some servers misread
+
+ONE_ADDRESS = re.compile(
+    r"(?P<alone>[^\s<>,;]+)|"
+    r'(?:"[^"\x00-\x1f\x7f]*" *|[^"<>,;:\x00-\x1f\x7f]*)<(?P<named>[^\s<>,;]+)>'
+)
 
 
 @register
@@ -64,11 +71,12 @@ class SendEmail(Action):
         """Finds the address as it is now, and every reason not to write to it."""
         if not context.exists():
             return Outcome.skipped("record_gone")
-        address = _plain(self._address(params, context))
-        if not address:
+        given = self._address(params, context).strip()
+        if not given:
             return _nobody(params, context)
-        if not _is_address(address):
-            return Outcome.rejected(_("The e-mail address isn't valid."))
+        address = _single(given)
+        if not address:
+            return Outcome.rejected(_("“%s” is no single e-mail address.") % given[:LONGEST_SHOWN])
         if _is_own(address) or context.is_own_address(address):
             return Outcome.skipped("self_address", _("The address is our own."))
         machine = context.answers_machine(address)
@@ -116,7 +124,7 @@ class SendEmail(Action):
         if empty:
             return empty
         if params.to == "address":
-            plain = "{" in params.address or _is_address(_plain(params.address))
+            plain = "{" in params.address or _single(params.address)
             return [] if plain else [("/address", _("Enter an e-mail address."))]
         if params.to == "field":
             return [] if params.field else [("/field", _("Choose the field that holds the address."))]
@@ -157,17 +165,18 @@ def _is_own(address: str) -> bool:
     return plain_address(address) in own
 
 
-def _plain(address: str) -> str:
-    """One address without a display name."""
-    return parseaddr(" ".join(address.split()))[1]
+def _single(text: str) -> str:
+    """The one address of a text, with or without a display name; "" where it holds none, or anything besides.
 
-
-def _is_address(address: str) -> bool:
+    The library's parser would take the first of several, and join what is on both sides of a space.
+    """
+    found = ONE_ADDRESS.fullmatch(text.strip())
+    address = (found["alone"] or found["named"]) if found else ""
     try:
         validate_email(address)
     except ValidationError:
-        return False
-    return True
+        return ""
+    return str(address)
 
 
 def _domain() -> str:

@@ -78,6 +78,7 @@ def test_the_customers_address_is_read_when_it_is_sent() -> None:
         ({"to": "assignee"}, ANA | {"assignee": 7}, "agent@example.org"),
         ({"to": "address", "address": "Boss <boss@example.org>"}, ANA, "boss@example.org"),
         ({"to": "address", "address": " boss@example.org\r\n"}, ANA, "boss@example.org"),
+        ({"to": "address", "address": '"Last, Ana" <ana@example.org>'}, ANA, "ana@example.org"),
     ],
 )
 def test_a_mail_goes_to_whom_the_step_says(params: dict[str, Any], values: dict[str, Any], recipient: str) -> None:
@@ -138,6 +139,22 @@ def test_nobody_to_write_to_is_no_failure_but_a_broken_address_is() -> None:
     assert unassigned is not None
     assert broken is not None
     assert (nobody.state, unassigned.reason, broken.state) == ("skipped", "no_assignee", "rejected")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("a@x.example, b@x.example", "a@x.example b@x.example", "a@x.example; b@x.example"),
+        *("a@x.example\nBcc: z@x.example", "Ana <a@x.example>\nBcc: z@x.example", "Ana\nBcc: z <a@x.example>"),
+        *("Ana <a@x.example>, b@x.example", "Ana <a@x.example> <b@x.example>", "<a@x. example>", "<>", "a@x.example,"),
+    ],
+)
+def test_what_is_no_single_address_is_refused_and_named(address: str) -> None:
+    for params in ({"to": "address", "address": address}, {"to": "field", "field": "customer.email"}):
+        outcome = prepare("send_email", Prepared(ANA | {"customer.email": address}), **TEXTS, **params)
+        assert outcome is not None
+        assert (outcome.state, outcome.error) == ("rejected", f"“{address}” is no single e-mail address.")
+    assert problems("send_email", TICKET, **TEXTS, to="address", address=address) == ["/address"]
 
 
 def test_one_recipient_gets_only_so_many_mails_of_a_rule() -> None:
