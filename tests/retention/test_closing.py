@@ -151,7 +151,11 @@ def test_the_command_closes_opens_and_purges(acme: Place, capsys: pytest.Capture
     assert "acme is open" in capsys.readouterr().out
     with pytest.raises(CommandError, match="not 'acme': nothing was done"):
         call_command("automation_close", "--tenant", "acme", "--purge-now", "acne")
+    with pytest.raises(CommandError, match="acme is open, and nothing was done"):
+        call_command("automation_close", "--tenant", "acme", "--purge-now", "acme")
     assert Tenant.objects.get(slug="acme").is_open
+    assert rows(acme.tenant)["helpdesk.ticket"] == 1
+    call_command("automation_close", "--tenant", "acme", "--reason", "contract ended")
     call_command("automation_close", "--tenant", "acme", "--purge-now", "acme")
     assert "nothing is left of it" in capsys.readouterr().out
     assert set(rows(acme.tenant).values()) == {0}

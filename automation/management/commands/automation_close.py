@@ -35,7 +35,7 @@ class Command(BaseCommand):
         what.add_argument(
             "--purge-now",
             metavar="SLUG",
-            help="remove all of its data now, for ever; the slug once more, so that it isn't the wrong one",
+            help="remove all data of a closed one now, for ever; the slug once more, so that it isn't the wrong one",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -52,15 +52,16 @@ class Command(BaseCommand):
             reopen(tenant.pk, reason=options["reason"])
             self.stdout.write(f"{tenant.slug} is open.")
         elif options["purge_now"] is not None:
-            self._purge(tenant, options["purge_now"], reason=options["reason"])
+            self._purge(tenant, options["purge_now"])
         else:
             goes = close(tenant.pk, reason=options["reason"])
             self.stdout.write(f"{tenant.slug} is closed. Its data is removed from {goes:%Y-%m-%d %H:%M} UTC on.")
 
-    def _purge(self, tenant: Tenant, again: str, *, reason: str) -> None:
+    def _purge(self, tenant: Tenant, again: str) -> None:
         if again != tenant.slug:
             raise CommandError(f"--purge-now says {again!r}, not {tenant.slug!r}: nothing was done.")
-        close(tenant.pk, reason=reason)
+        if tenant.is_open:
+            raise CommandError(f"{tenant.slug} is open, and nothing was done: close it first, without --purge-now.")
         removed: Counter[str] = Counter()
         said_at = time.monotonic()
         for portion in round_of(tenant.pk, purge_now=True):
