@@ -3,8 +3,20 @@
 import re
 from collections.abc import Iterator
 
+from liquid.builtin.expressions import tokenize
 from liquid.exceptions import LiquidSyntaxError
-from liquid.token import TOKEN_COMMENT, TOKEN_CONTENT, TOKEN_EOF, TOKEN_EXPRESSION, TOKEN_OUTPUT, TOKEN_TAG, Token
+from liquid.stream import TokenStream
+from liquid.token import (
+    TOKEN_COMMENT,
+    TOKEN_CONTENT,
+    TOKEN_DOT,
+    TOKEN_EOF,
+    TOKEN_EXPRESSION,
+    TOKEN_OUTPUT,
+    TOKEN_TAG,
+    TOKEN_WORD,
+    Token,
+)
 
 MAX_STATEMENT = 4000
 """Characters between two delimiters: reading an expression takes the square of its length in the worst case."""
@@ -40,6 +52,30 @@ def tokens(source: str) -> Iterator[Token]:
             found = found if depth == 1 else []
         if not depth or name == "comment":
             yield from found
+
+
+class Stream(TokenStream):  # type: ignore[misc]
+    """The tokens of a template; what is inside a tag is read so that a name may be a word of the language."""
+
+    def into_inner(self, *, tag: Token | None = None, eat: bool = True) -> TokenStream:
+        """The tokens of the expression that comes next; with `eat` it is taken off."""
+        token = self.current
+        if token.kind != TOKEN_EXPRESSION:
+            raise LiquidSyntaxError("missing expression", token=tag or token)
+        if eat:
+            next(self)
+        return TokenStream(words(token.value, token))
+
+
+def words(expression: str, token: Token) -> Iterator[Token]:
+    """The tokens of an expression: after a dot `limit`, `for`, `true`… are names as any other word is."""
+    before = ""
+    for item in tokenize(expression, token):
+        is_word = (
+            before == TOKEN_DOT and item.kind == item.value
+        )  # the library's kind of such a word is the word itself
+        yield item._replace(kind=str(TOKEN_WORD)) if is_word else item
+        before = item.kind
 
 
 def _text(source: str, start: int, end: int, *, trim: bool, trim_end: bool) -> Iterator[Token]:

@@ -90,6 +90,19 @@ def test_a_template_that_does_not_end_is_an_error_and_not_text(source: str) -> N
         shown(source)
 
 
+@pytest.mark.parametrize("name", ["limit", "offset", "for", "with", "reversed", "required", "true", "contains", "and"])
+def test_a_name_may_be_a_word_of_the_language(name: str) -> None:
+    sources = (
+        f"{{{{ event.{name} }}}}",
+        f"{{% if event.{name} == 'rules' and event.{name} %}}{{{{ event.{name} | required }}}}{{% endif %}}",
+        f"{{% assign x = event.{name} %}}{{% case event.{name} %}}{{% when 'rules' %}}{{{{ x }}}}{{% endcase %}}",
+        f"{{% for one in event.{name} limit: 1 %}}{{{{ one }}}}{{% endfor %}}",
+    )
+    for source in sources:
+        assert check_names(source, KNOWN) == ({f"event.{name}"}, []), source
+        assert shown(source, event={name: "rules"}) == "rules", source
+
+
 def test_a_required_value_that_is_empty_stops_the_rendering() -> None:
     assert shown("{{ ticket.subject | required }}") == "Printer"
     for name in ("ticket.nothing", "ticket.gone", "nobody"):
