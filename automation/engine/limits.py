@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from automation.engine.operate import Refused
 from automation.models import Lane, Limits
-from automation.store import lanes, pauses
+from automation.store import lanes, pauses, protection
 from tenants.models import Tenant
 
 SEEN = ("max_depth", "events_kept", "rules", "retention_days", "header_days")
@@ -41,7 +41,10 @@ def moved_on(present: Limits, *, wanted: Mapping[str, Any]) -> str:
 
 
 def save_limits(limits: Limits, *, base_revision: int) -> None:
-    """Saves a tenant's limits as they were changed from that revision; `Refused` when they have moved on since."""
+    """Saves a tenant's limits as they were changed from that revision; `Refused` when they have moved on since.
+
+    The next round of the chores looks whether one of them is reached now.
+    """
     with transaction.atomic():
         present = Limits.objects.select_for_update(no_key=True).get(pk=limits.pk)
         if present.revision != base_revision:
@@ -50,4 +53,5 @@ def save_limits(limits: Limits, *, base_revision: int) -> None:
         engines = ("tenant", "told_events", "told_rules", "told_running", "used_at")
         kept = [one.name for one in Limits._meta.concrete_fields if not one.primary_key and one.name not in engines]
         limits.save(update_fields=kept)
+        protection.look_soon(limits.tenant_id)
         pauses.bump_rules(limits.tenant_id)

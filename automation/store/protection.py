@@ -103,3 +103,8 @@ def used(*, tenant_ids: Sequence[int] | None = None, before: datetime | None = N
 def set_told(tenant_id: int, *, events: int, rules: int, running: int, now: datetime) -> None:
     """Remembers what a tenant was told of, so that it is told once."""
     statements.count(SET_TOLD, [events, rules, running, now, tenant_id])
+
+
+def look_soon(tenant_id: int) -> None:
+    """Has the next round of the chores look at a tenant's limits, in the caller's transaction."""
+    statements.count("UPDATE automation_limits SET used_at = NULL WHERE tenant_id = %s", [tenant_id])

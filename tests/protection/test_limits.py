@@ -6,6 +6,8 @@ import pytest
 from django.db import connection
 
 from automation.engine import limits, usage
+from automation.engine.operate import Refused
+from automation.engine.rules import drafting
 from automation.models import Event, Lane, Limits, Notice, Timer
 from automation.store import clock
 from tests.engine.world import World, make_world, step
@@ -53,6 +55,30 @@ def test_people_are_told_at_80_and_at_100_percent_and_not_again_while_it_stays_t
             80,
             100,
         ]
+
+
+def test_the_rule_that_fills_the_limit_is_told_of_by_the_next_round(world: World) -> None:
+    set_limits(world, rules=2)
+    usage.look()
+    assert told(world) == []
+    world.rule("One", step("note", "add_note", text="x"))
+    world.rule("Two", step("note", "add_note", text="x"))
+    usage.look()
+    with world.acting(), pytest.raises(Refused, match="is reached"):
+        drafting.create("Three")
+    assert told(world) == ["rules:100"]
+    with world.acting():
+        assert [one.facts["data"]["limit"] for one in Event.objects.filter(kind="limit_reached")] == ["rules"]
+
+
+def test_a_limit_that_is_lowered_below_its_use_is_told_of_by_the_next_round(world: World) -> None:
+    world.rule("One", step("note", "add_note", text="x"))
+    usage.look()
+    found = Limits.objects.get(tenant=world.tenant)
+    found.rules = 1
+    limits.save_limits(found, base_revision=found.revision)
+    usage.look()
+    assert told(world) == ["rules:100"]
 
 
 def test_what_has_fallen_well_below_is_told_of_again(world: World) -> None:

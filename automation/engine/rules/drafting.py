@@ -13,7 +13,7 @@ from automation.engine.operate import Refused
 from automation.engine.references import References, people, problems_of
 from automation.engine.rules.finding import find, locked_draft, person, record, write_draft
 from automation.models import Limits, Rule, RuleDraft, RuleVersion
-from automation.store import pauses
+from automation.store import pauses, protection
 from tenants.context import current_tenant
 
 NAME_LENGTH = 120
@@ -38,10 +38,14 @@ def create(name: str, *, owner_id: int | None = None, definition: dict[str, Any]
 
 
 def room_for_one_more(tenant_id: int) -> None:
-    """Locks the tenant's limits, so that rules come one at a time; `Refused` where there are as many as it may have."""
+    """Locks the tenant's limits, so that rules come one at a time; `Refused` where there are as many as it may have.
+
+    The one that comes may be the last: the next round of the chores looks whether people are to be told.
+    """
     limits = Limits.objects.select_for_update(no_key=True).get(tenant_id=tenant_id)
     if Rule.objects.filter(deleted_at=None).count() >= limits.rules:
         raise Refused(_("The limit “rules” is reached: this tenant may have %s of them.") % limits.rules)
+    protection.look_soon(tenant_id)
 
 
 def save_draft(rule_id: int, definition: dict[str, Any], *, base_revision: int) -> RuleDraft:
