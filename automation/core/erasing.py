@@ -9,7 +9,9 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 ERASED = "[erased]"
+EVERYTHING, BEFORE = "*", "before:"
 LEAST_DIGITS = 5
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d([T ][\d:.]+(Z|[+-]\d\d:?\d\d)?)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +56,14 @@ def is_telling(word: str) -> bool:
     return "@" in word or " " in word or sum(sign.isdigit() for sign in word) >= LEAST_DIGITS
 
 
-def blank(value: Any) -> Any:
-    """The value with each text erased, deeply; numbers, truth values and what names entries stay."""
+def blank(value: Any, kept: Collection[str] = ()) -> Any:
+    """The value with each text erased, deeply, but for those in `kept` and for times; all else stays."""
     if isinstance(value, str):
-        return ERASED if value else ""
+        return value if not value or value in kept or _MOMENT.fullmatch(value) else ERASED
     if isinstance(value, Mapping):
-        return {name: blank(one) for name, one in value.items()}
+        return {name: blank(one, kept) for name, one in value.items()}
     if isinstance(value, list):
-        return [blank(one) for one in value]
+        return [blank(one, kept) for one in value]
     return value
 
 
@@ -69,26 +71,44 @@ def own_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The facts of an event about the person: what changed is gone, that something did is left."""
     emptied: dict[str, Any] = {"before": {}, "after": {}, "snapshot": {}, "data": {}, "cut": []}
     told = {"quiet": True} if facts.get("quiet") else {}  # nothing of the person's, and why no rule ran
-    return {**emptied, "change": facts.get("change", ""), "source": facts.get("source", ""), **told}
+    kind = {"change": facts.get("change", ""), "source": facts.get("source", "")}
+    return {**emptied, **kind, **told, "erased": [EVERYTHING]}
 
 
 def linked_facts(
-    facts: Mapping[str, Any], *, links: Collection[str], texts: Collection[str], needles: Needles
+    facts: Mapping[str, Any], *, personal: Collection[str], texts: Collection[str], needles: Needles
 ) -> dict[str, Any]:
     """The facts of an event about a record of the person's, such as a ticket.
 
-    Its `texts` are erased, and what was read of the person through `links` is empty; states, numbers and times stay.
+    Its `texts` are erased, and what was read of the person by the paths in `personal` is empty; states, numbers and
+    times stay.
     """
 
     def without(values: Any) -> dict[str, Any]:
-        return {path: _linked(path, value, links, texts, needles) for path, value in (values or {}).items()}
+        return {path: _linked(path, value, personal, texts, needles) for path, value in (values or {}).items()}
 
-    parts = {name: without(facts.get(name)) for name in ("before", "after", "snapshot")}
-    return {**facts, **parts, "data": blank(facts.get("data") or {})}
+    parts = {name: without(facts.get(name)) for name in _PARTS}
+    rest = {name: needles.scrub(value) for name, value in facts.items() if name not in _PARTS}
+    return marked(facts, {**rest, **parts, "data": blank(facts.get("data") or {})})
 
 
-def _linked(path: str, value: Any, links: Collection[str], texts: Collection[str], needles: Needles) -> Any:
-    if any(path.startswith(f"{link}.") for link in links):
+def marked(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The new facts, which say in "erased" what of them was another value in the old ones, or in older ones.
+
+    Paths; "event.<name>" of the event's own data, and "before:<path>" where only the value before the change is gone.
+    """
+    paths = set(old.get("erased") or ())
+    for part, prefix in (("snapshot", ""), ("after", ""), ("before", BEFORE), ("data", "event.")):
+        was = old.get(part) or {}
+        paths |= {prefix + path for path, value in (new.get(part) or {}).items() if value != was.get(path)}
+    return {**new, "erased": sorted(paths)} if paths else dict(new)
+
+
+_PARTS = ("before", "after", "snapshot")
+
+
+def _linked(path: str, value: Any, personal: Collection[str], texts: Collection[str], needles: Needles) -> Any:
+    if path in personal:
         return None
     return blank(value) if path in texts else needles.scrub(value)
 

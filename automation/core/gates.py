@@ -33,6 +33,7 @@ class Gate(StrEnum):
     FIELDS = "fields"  # none of the trigger's fields changed
     CONDITION = "condition"  # judged false
     UNDECIDED = "undecided"  # couldn't be judged: a field or reference is gone
+    ERASED = "erased"  # can't be judged any more: values that it hangs on were erased with a person
     GUARD = "guard"  # matched, and suppressed for the reason that its run keeps
     RAN = "ran"
 
@@ -44,6 +45,7 @@ _REASONS = {
     Gate.DROPPED: Reason.PAUSED,
     Gate.QUIET: Reason.IMPORT_SKIPPED,
     Gate.OFF: Reason.RULE_OFF,
+    Gate.ERASED: "",
     Gate.RAN: "",
 }
 

@@ -1,11 +1,13 @@
 """A recorded run as plain values: what it was started by, what it did, and how that is read from JSON."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from automation.core.erasing import ERASED
 from automation.core.keys import idempotency_key
 
 FORMAT = 1
@@ -84,6 +86,12 @@ def moment_in(given: Any, name: str) -> datetime | None:
         return datetime.fromisoformat(given[name])
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def values_in(given: Any) -> dict[str, Any] | None:
+    """The present values that a branch was judged on; None where there are none, or where some were erased."""
+    found = given.get("read") if isinstance(given, dict) else None
+    return None if not isinstance(found, dict) or ERASED in json.dumps(found, default=str) else found
 
 
 def read_history(data: Any) -> History:

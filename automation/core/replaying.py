@@ -7,7 +7,7 @@ from typing import Any
 from automation.core.calendars import Span, add
 from automation.core.conditions import TRUE, Verdict, compile_condition
 from automation.core.decisions import OTHERWISE, Choose, Decision, Finish, Settled, Skip, Sleep
-from automation.core.histories import History, RecordedStep, moment_in
+from automation.core.histories import History, RecordedStep, moment_in, values_in
 from automation.core.moments import Moment
 from automation.core.planner import decide_at, fails_run, following
 from automation.core.spec import Condition, Node, RuleSpec
@@ -119,7 +119,7 @@ def _wait(history: History, node: Node, step: RecordedStep) -> Iterator[Moved]:
 def _as_judged(history: History, step: RecordedStep, *, slept: bool) -> tuple[dict[str, Any], Moment, bool]:
     """What a branch was judged on: facts, moment, and whether that is known."""
     now = moment_in(step.given, "now") if step.kind == "branch" else None
-    read = step.given.get("read") if now is not None else None
+    read = values_in(step.given) if now is not None else None
     snapshot = {**(history.facts.get("snapshot") or {}), **(read or {})}
     moment = Moment(now=now or history.at, zone=history.zone)
     return {**history.facts, "snapshot": snapshot}, moment, not slept or read is not None

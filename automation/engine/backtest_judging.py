@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from automation.catalog import registry
-from automation.core.conditions import LeafReport, explain
+from automation.core.conditions import LeafReport
+from automation.core.erased import judge_stored
 from automation.core.foresight import foresee
 from automation.core.moments import Moment
 from automation.core.spec import RuleSpec
@@ -73,7 +74,9 @@ class Judging:
         found: list[Verdict] = []
         for judged in judge(tenant, events):
             chosen = judged.chosen[0] if judged.chosen else None
-            if chosen is None or (not chosen.judged and chosen.reason == "import_skipped"):
+            if judged.event.facts.get("erased") and listens(tenant.rules[0], judged.event):
+                found.append(_of_erased(tenant, judged.event))
+            elif chosen is None or (not chosen.judged and chosen.reason == "import_skipped"):
                 found.append("false")
             else:
                 found.append("true" if chosen.judged else "unknown")
@@ -171,9 +174,17 @@ def _refusal(tenant: TenantRules, event: EventRow, wanted: Sequence[str]) -> dic
     spec: RuleSpec | None = rule.spec
     if spec is None:
         return {"gate": "broken_reference"}
-    reports = explain(spec.condition, event.facts, Moment(now=event.created_at, zone=tenant.zone))
+    _verdict, reports = judge_stored(spec.condition, event.facts, Moment(now=event.created_at, zone=tenant.zone))
     leaf = next((one for one in reports if one.result in wanted), None)
     return None if leaf is None else _shown(leaf)
+
+
+def _of_erased(tenant: TenantRules, event: EventRow) -> Verdict:
+    """Of an event without some of its values, what hangs on those is unknown."""
+    spec = tenant.rules[0].spec
+    if spec is None:
+        return "unknown"
+    return judge_stored(spec.condition, event.facts, Moment(now=event.created_at, zone=tenant.zone))[0].value
 
 
 def _shown(leaf: LeafReport) -> dict[str, Any]:

@@ -19,10 +19,10 @@ from automation.core.keys import idempotency_key
 from automation.core.spec import Retry
 from automation.engine.already import known
 from automation.engine.effects import ConnectionValues, EffectCall, Finished, OutsideDoor, perform, reachable
+from automation.engine.filling import event_left, fill
 from automation.engine.holding import PUT_OFF, Cancel, Drop, PutBack
 from automation.engine.prepare import PrepareDoor
 from automation.engine.progress import RunInHand, StepInHand
-from automation.engine.stretch import fill
 from automation.store.claims import Claimed
 from automation.store.waves import ClosedAttempt, NewAttempt, StepChange, Wave, dumps
 
@@ -170,7 +170,7 @@ class Execute:
             key=key,
             attempt=step.attempts,
             timeout=timeout,
-            event={"id": event.id, **event.facts},
+            event={"id": event.id, **event_left(run)},
             connections=used,
             kept=kept,
         )

@@ -7,8 +7,8 @@ from datetime import datetime
 from django.db.models import Q
 
 from automation.core.conditions import LeafReport
-from automation.core.conditions import explain as explain_leaves
 from automation.core.deciding import decisive
+from automation.core.erased import GONE, judge_stored
 from automation.core.gates import Gate, Heard, reason_of, trigger_gate
 from automation.core.moments import Moment
 from automation.core.operators import OPERATORS
@@ -129,11 +129,14 @@ class _Explainer:
             said = words.dropped(self.dropped[event.matched_at], zone=self.zone)
             return self._told(history.rule, event, Gate.DROPPED, said)
         if event.details_removed_at is not None:
-            return self._told(history.rule, event, Gate.FORGOTTEN, words.forgotten())
+            gate = Gate.ERASED if event.facts.get("erased") else Gate.FORGOTTEN
+            return self._told(history.rule, event, gate, words.erased() if gate is Gate.ERASED else words.forgotten())
         if event.facts.get("quiet"):
             return self._told(history.rule, event, Gate.QUIET, words.quiet(event.batch))
         judged = [self._judge(history.rule, state, event) for state in history.around(event.matched_at)]
-        found = next((one for one in judged if not one.matches), None)
+        # Of a state in which it may have run or not nobody can say that it was the other.
+        unknown = next((one for one in judged if one.gate is Gate.ERASED), None)
+        found = unknown or next((one for one in judged if not one.matches), None)
         if found is None:
             return replace(self._judged(history.rule, event, judged[0], words.unexplained()), agrees=False)
         return self._judged(history.rule, event, found, self._stopped(history.rule, event, found))
@@ -143,12 +146,13 @@ class _Explainer:
         state = replace(history.states[0], made=True, deleted=False, on=True, version=run.rule_version)
         forgotten = event.details_removed_at is not None
         found = _Judged(Gate.RAN, state, run.rule_version) if forgotten else self._judge(history.rule, state, event)
-        agrees, undecided = found.matches, found.gate is Gate.UNDECIDED
+        gone, undecided = found.gate is Gate.ERASED, found.gate is Gate.UNDECIDED
+        agrees = found.matches or gone
         if run.state == "suppressed":
             gate = Gate.UNDECIDED if undecided else Gate.GUARD
             said = self.guards.sentence(run, event, undecided=undecided)
         else:
-            gate, said, agrees = Gate.RAN, words.ran(run), found.gate is Gate.RAN
+            gate, said, agrees = Gate.RAN, words.ran(run), gone or found.gate is Gate.RAN
         answer = self._judged(history.rule, event, replace(found, gate=gate), said)
         return replace(answer, run=run, reason=run.reason, agrees=agrees)
 
@@ -168,13 +172,16 @@ class _Explainer:
         if version.judge is None or version.spec is None:
             return _Judged(Gate.UNDECIDED, state, state.version)
         moment = Moment(now=event.created_at, zone=self.zone)
-        verdict = version.judge(event.facts, moment)
-        leaves = tuple(explain_leaves(version.spec.condition, event.facts, moment))
+        verdict, reports = judge_stored(version.spec.condition, event.facts, moment)
+        leaves = tuple(reports)
         decided = frozenset(decisive(version.spec.condition, leaves))
         gates = {"true": Gate.RAN, "false": Gate.CONDITION, "unknown": Gate.UNDECIDED}
-        return _Judged(gates[verdict.value], state, state.version, leaves, decided)
+        gate = Gate.ERASED if verdict.reason == GONE else gates[verdict.value]
+        return _Judged(gate, state, state.version, leaves, decided)
 
     def _stopped(self, rule: Rule, event: Event, found: _Judged) -> str:
+        if found.gate is Gate.ERASED:
+            return words.erased()
         if found.gate is Gate.CONDITION:
             return words.condition_failed([one for one in self._comparisons(found, event) if one.decided])
         live = self.versions.get(found.version.pk) if found.version else None

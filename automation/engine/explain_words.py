@@ -61,6 +61,11 @@ def forgotten() -> str:
     )
 
 
+def erased() -> str:
+    """For an event that can't be judged again, since a person was erased from it."""
+    return _("Whether it should have run can't be said any more: the values were erased.")
+
+
 def unexplained() -> str:
     """For an event that should have started the rule by everything that is kept, and didn't."""
     return _(

@@ -6,7 +6,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from automation.core.conditions import leaves
-from automation.core.histories import moment_in
+from automation.core.histories import moment_in, values_in
 from automation.core.moments import Moment
 from automation.core.spec import Node
 from automation.engine.progress import RunInHand
@@ -28,7 +28,7 @@ def as_judged(
     None where that isn't known: after a wait, in an older row or in one that was erased.
     """
     now = moment_in(kept, "now")
-    read = kept.get("read") if now is not None else None
+    read = values_in(kept) if now is not None else None
     if slept and read is None:
         return None
     snapshot = {**(facts.get("snapshot") or {}), **(read or {})}

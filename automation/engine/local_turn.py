@@ -86,7 +86,7 @@ class LocalTurn:
             return self.advance.fail(run, step, outcome, wave, reason="poison")
         record = _record(run)
         if run.fresh is not None and record is not None:
-            run.fresh = dict(record.values or {})
+            run.fresh = taking.still_known(run, record.values or {})
         if run.was != "running":
             run.state = "running"
         stretch = walk(run, step.node.index, record, ids=self.ids.next, existing=step.row, careful=careful)

@@ -12,10 +12,10 @@ from automation.core.erasing import ERASED
 from automation.core.errors import TemplateError
 from automation.core.histories import History, NoHistory, RecordedStep, read_history
 from automation.core.replaying import Moved, replan
+from automation.engine.filling import fill
 from automation.engine.histories import history_of_run
 from automation.engine.progress import RunInHand
 from automation.engine.ruleset import Compiled, compile_version
-from automation.engine.stretch import fill
 from automation.models import Rule, RuleVersion, Run
 from automation.store.events import EventRow
 
@@ -35,7 +35,7 @@ def replay_history(data: Any) -> list[Moved]:
     A run from whose event something was erased would decide on other values: it isn't planned.
     """
     history = read_history(data)
-    if _has_erased(history.facts):
+    if history.facts.get("erased") or _has_erased(history.facts):
         return []
     rule = Rule(pk=history.rule_id, name=history.rule, tenant_id=history.tenant_id)
     version = RuleVersion(pk=0, rule=rule, number=0, definition=history.definition)

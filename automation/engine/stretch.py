@@ -10,7 +10,6 @@ from django.db import DataError, Error, IntegrityError
 
 from automation import failpoints
 from automation.catalog.action import Action, Outcome
-from automation.catalog.params import filled
 from automation.core import causes
 from automation.core.conditions import Verdict
 from automation.core.decisions import Choose, Fail, Finish, Perform, Settled, Skip, Sleep, Stop
@@ -18,7 +17,7 @@ from automation.core.errors import TemplateError
 from automation.core.moments import Moment
 from automation.core.planner import decide_at, following
 from automation.core.spec import Condition, Node
-from automation.core.templating import render
+from automation.engine.filling import fill
 from automation.engine.judged import judged_on
 from automation.engine.local import STAYING, LocalDoor, RecordInHand, Refused, in_savepoint
 from automation.engine.progress import RunInHand, StepInHand
@@ -48,19 +47,6 @@ class Stretch:
     outcome: Outcome | None = None
     stops_later: bool = False
     wave: Wave = field(default_factory=Wave)
-
-
-def fill(run: RunInHand, node: Node, action: Action) -> Any:
-    """The step's parameters with every template rendered. Raises TemplateError or pydantic's ValidationError."""
-    params = run.rule.params(node, action)
-    named: dict[str, Any] = {}
-
-    def rendered(source: str, target: str) -> str:
-        if not named:
-            named.update(run.names())
-        return render(source, named, target=target, zone=run.tenant.zone)
-
-    return filled(params, rendered)
 
 
 def walk(

@@ -1,12 +1,13 @@
 """Takes runs in hand: locks them, loads their versions and their tenants' rules, and reads what their steps need."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
 
 from automation.catalog import registry
+from automation.core.erasing import EVERYTHING
 from automation.core.spec import RuleSpec
 from automation.engine import capture, ruleset
 from automation.engine.ports import Timers
@@ -89,6 +90,8 @@ def in_hand(row: RunRow, rule: Compiled, *, now: datetime) -> RunInHand:
         run.outputs = past["outputs"]
         if past["slept"]:
             run.fresh = present(run)
+    if run.fresh is None and row.event.facts.get("erased"):
+        run.fresh = present(run)
     return run
 
 
@@ -97,7 +100,17 @@ def present(run: RunInHand) -> dict[str, object]:
     event = run.event
     if not event.model or event.record is None:
         return {}
-    return capture.read_records(registry.model(event.model), [event.record], lock=False).get(event.record, {})
+    found = capture.read_records(registry.model(event.model), [event.record], lock=False).get(event.record, {})
+    return still_known(run, found)
+
+
+def still_known(run: RunInHand, values: Mapping[str, object]) -> dict[str, object]:
+    """The record's values without those that are empty because the person was erased: a step that names one fails."""
+    erased = run.event.facts.get("erased")
+    if not erased:
+        return dict(values)
+    gone = registry.model(run.event.model).personal if EVERYTHING in erased else erased
+    return {path: value for path, value in values.items() if path not in gone or value not in (None, "")}
 
 
 def _looks_back(spec: RuleSpec) -> bool:

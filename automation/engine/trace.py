@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from automation.catalog import registry
-from automation.core.conditions import compile_condition, explain
+from automation.core.erased import judge_stored
 from automation.core.moments import Moment
 from automation.core.spec import Condition, Node, RuleSpec
 from automation.definitions.tree import parts
@@ -108,7 +108,7 @@ def _condition(
 ) -> ConditionReport:
     """`facts` where they aren't the event's own."""
     facts = event.facts if facts is None else facts
-    verdict, leaves = compile_condition(condition)(facts, moment), explain(condition, facts, moment)
+    verdict, leaves = judge_stored(condition, facts, moment)
     return ConditionReport(
         verdict.value, verdict.reason, leaves, _field_labels(event.model, {leaf.field for leaf in leaves})
     )

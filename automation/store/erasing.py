@@ -22,6 +22,10 @@ RUNS_OF = """
 SELECT r.id FROM automation_run r WHERE r.event_id = ANY(%s) AND r.origin = 'event' AND r.forked_from_run_id IS NULL
 UNION SELECT f.id FROM automation_run f WHERE f.event_id = ANY(%s) AND f.forked_from_run_id IS NOT NULL
 """
+DEFINITIONS = """
+SELECT v.definition FROM automation_ruleversion v WHERE v.id IN (
+  SELECT r.rule_version_id FROM automation_run r WHERE r.id = ANY(%s))
+"""
 STEPS = """
 SELECT s.id, s.kind, s.input, s.output, s.error FROM automation_stepexecution s WHERE s.run_id = ANY(%s)
    AND (s.input IS NOT NULL OR s.output IS NOT NULL OR s.error <> '')
@@ -90,6 +94,11 @@ def events(
 def runs_of(event_ids: Sequence[int]) -> list[int]:
     """The runs of these events."""
     return sorted(row[0] for row in statements.rows(RUNS_OF, [list(event_ids), list(event_ids)]))
+
+
+def definitions_of(run_ids: Sequence[int]) -> list[Any]:
+    """The definitions that these runs follow, each once."""
+    return [_loaded(row[0]) for row in statements.rows(DEFINITIONS, [list(run_ids)])]
 
 
 def run_ids(tenant_id: int, state: str, *, after: int, limit: int) -> list[int]:

@@ -121,6 +121,7 @@ LEAF_REASON_WORDS: dict[str, StrPromise] = {
     "unknown_field": _("this field was not in the event"),
     "unfit_value": _("the value read has another type"),
     "no_value": _("there is no value"),
+    "erased": _("the values were erased"),
     "cut": _("only the first 8 KB of the text were judged"),
 }
 VERB_WORDS: dict[str, StrPromise] = {

@@ -72,6 +72,7 @@ def test_of_a_persons_own_event_only_its_kind_is_left():
         "data": {},
         "cut": [],
         "source": "person",
+        "erased": ["*"],
     }
 
 
@@ -81,11 +82,12 @@ def test_of_an_event_about_a_ticket_of_theirs_states_are_left():
         "status": "open",
         "customer": 12,
         "customer.plan": "gold",
+        "customer.name": "Bob",
         "tags": ["leg", "Bob O'Neill"],
     }
     found = linked_facts(
         {"change": "updated", "before": {"status": "new"}, "after": {"status": "open"}, "snapshot": snapshot},
-        links={"customer"},
+        personal={"customer.name"},
         texts={"subject"},
         needles=BOB,
     )
@@ -93,7 +95,9 @@ def test_of_an_event_about_a_ticket_of_theirs_states_are_left():
         "subject": ERASED,
         "status": "open",
         "customer": 12,
-        "customer.plan": None,
+        "customer.plan": "gold",
+        "customer.name": None,
         "tags": ["leg", ERASED],
     }
     assert found["before"] == {"status": "new"}
+    assert found["erased"] == ["customer.name", "subject", "tags"]

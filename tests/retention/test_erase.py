@@ -9,10 +9,13 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from automation.catalog.action import Outcome
+from automation.engine.explain import explain
 from automation.engine.operate import Refused
+from automation.engine.operate.dead_letters import retry
+from automation.engine.operate.waking import wake
 from automation.engine.trace import trace
 from automation.extend import Erased, erase
-from automation.models import Event, Notice, StepExecution
+from automation.models import Event, Notice, StepExecution, Timer
 from automation.store import clock, erasing
 from northwind.helpdesk.models import Customer, Ticket
 from tenants.models import AuditEntry
@@ -112,6 +115,7 @@ def test_other_records_keep_their_texts_but_for_the_persons_name(world: World):
     assert untouched.facts == {
         **facts,
         "before": {**facts["before"], "subject": "[erased] called about [erased], again"},
+        "erased": ["before:subject"],
     }
     assert StepExecution._base_manager.filter(input__text="All is well").exists()
 
@@ -287,3 +291,97 @@ def test_a_person_of_whom_only_their_records_events_are_left_can_be_erased(world
         Event.objects.filter(model="helpdesk.customer").delete()
         erase("helpdesk.customer", key)
     assert "left leg" not in everything()
+
+
+def test_what_names_nobody_stays_and_a_retry_sends_nothing_that_was_erased(world: World) -> None:
+    world.answer = lambda call: Outcome.rejected("The receiver answered 400: no such Gold Person")
+    body = '{"who": "{{ ticket.customer.name }}", "what": "{{ ticket.subject }}"}'
+    rule = world.rule(
+        "Page", step("page", "call_webhook", connection="hook", body=body), mail(), trigger=when("created")
+    )
+    customer = person(world)
+    ticket = world.ticket(subject="My left leg", customer=customer)
+    go(world, customer)
+    letter = world.dead_letters()[0]
+    snapshot = letter.snapshot
+    assert letter.error == snapshot["error"] == "The receiver answered 400: [erased]"
+    assert snapshot["rule"]["name"] == "Page"
+    assert snapshot["step"]["path"] == "page"
+    assert snapshot["step"]["action"] == "call_webhook@1"
+    assert world.steps(world.runs(rule)[0])["page"].input["connection"] == "hook"
+    assert snapshot["event"]["facts"]["snapshot"]["priority"] == "normal"
+    assert "left leg" not in everything()
+
+    world.answer = lambda call: Outcome.done({})
+    run = world.runs(rule)[0]
+    sent = [call.run_id for call in world.calls()].count(run.pk)
+    world.change(customer, run=False, name="", email="", phone="")
+    with world.acting():
+        retry(letter.pk)
+    world.adopt_timers()
+    world.run()
+    assert [call.run_id for call in world.calls()].count(run.pk) == sent
+    step_ = world.steps(world.runs(rule)[0])["page"]
+    assert (step_.state, step_.reason) == ("dead", "template_error")
+    assert "the values were erased" in step_.error
+
+    world.change(customer, run=False, name="Somebody", email="", phone="")
+    with world.acting():
+        retry(world.dead_letters()[-1].pk)
+    world.adopt_timers()
+    world.run()
+    assert world.states(rule) == ["succeeded"]
+    params = world.steps(world.runs(rule)[0])["page"].input
+    assert params["body"] == '{"who": "Somebody", "what": "My left leg"}'
+    assert ticket.pk
+
+
+def test_a_wait_keeps_its_times_so_that_a_lost_one_can_be_woken(world: World) -> None:
+    rule = world.rule("Remind", {"id": "wait", "kind": "delay", "for": "P1D"}, mail(), trigger=when("created"))
+    customer = person(world)
+    with world.acting():
+        Ticket(tenant=world.tenant, subject="My left leg", customer=customer).save()
+        world.commit()
+    world.run_until_held()
+    run = world.runs(rule)[0]
+    before = world.steps(run)["wait"].input
+    assert "until" in before
+    go(world, customer)
+    assert world.steps(run)["wait"].input == before
+    with world.acting():
+        Timer.objects.filter(run_id=run.pk).delete()
+        wake(run.pk)
+        assert Timer.objects.get(run_id=run.pk).due_at.isoformat() == before["until"]
+
+
+def test_what_hangs_on_erased_values_is_unknown_and_the_rest_is_explained_as_before(world: World) -> None:
+    quiet = world.rule(
+        "Quiet",
+        step("n", "add_note", text="x"),
+        trigger=when("created"),
+        condition=leaf("subject", "contains", "Zebedee"),
+    )
+    loud = world.rule(
+        "Loud", step("n", "add_note", text="x"), trigger=when("created"), condition=leaf("subject", "contains", "leg")
+    )
+    other = world.rule(
+        "Other", step("n", "add_note", text="x"), trigger=when("created"), condition=leaf("status", "is", "closed")
+    )
+    customer = person(world)
+    ticket = world.ticket(subject="My left leg", customer=customer)
+    go(world, customer)
+    with world.acting():
+        found = {rule.pk: explain(rule.pk, model="helpdesk.ticket", record=ticket.pk) for rule in (quiet, loud, other)}
+        run = world.runs(loud)[0]
+        judged = trace(run.pk).condition
+    answer = found[quiet.pk].answers[0]
+    assert answer.gate == "erased"
+    assert "the values were erased" in answer.sentence
+    assert found[loud.pk].answers[0].gate == "ran"
+    assert found[loud.pk].answers[0].agrees
+    assert [(one.read, one.result, one.reason) for one in found[loud.pk].answers[0].comparisons] == [
+        (None, "unknown", "erased")
+    ]
+    assert judged is not None
+    assert (judged.result, judged.reason) == ("unknown", "erased")
+    assert found[other.pk].answers[0].gate == "condition"

@@ -12,6 +12,7 @@ from automation.engine import backtest
 from automation.engine.backtest_chore import BacktestChore
 from automation.engine.backtest_report import report
 from automation.engine.operate import Refused
+from automation.engine.retention.erase import erase
 from automation.engine.rules import create, save_draft
 from automation.models import Backtest, Event, Rule, Run
 from tests.engine.world import World, leaf, make_world, set_field, step, when
@@ -255,3 +256,20 @@ def test_a_pump_works_on_it_in_its_pauses_and_now_and_then_when_it_has_none(worl
     assert made.state == "done"
     chore._asked_at = -1e9
     assert not chore.run(idle=True)
+
+
+def test_what_hangs_on_erased_values_is_undecidable(world):
+    rule = world.rule("Legs", step("s", "add_tags", tags=["seen"]), condition=leaf("subject", "contains", "nothing"))
+    draft(world, rule, step("s", "add_tags", tags=["seen"]), condition=leaf("subject", "contains", "leg"))
+    customer = world.customer(name="Gold Person")
+    erased = world.ticket(subject="My left leg", customer=customer)
+    other = world.ticket(subject="My right leg")
+    for ticket in (erased, other):
+        world.change(ticket, priority="urgent")
+    with world.acting():
+        erase("helpdesk.customer", customer.pk)
+    found = done(world, rule)
+    assert found.counts["undecidable"] == found.counts["new"] == 1
+    [one] = found.samples["undecidable"]
+    assert one["record"] == f"helpdesk.ticket:{erased.pk}"
+    assert (one["because"]["reason"], one["because"]["read"]) == ("erased", None)

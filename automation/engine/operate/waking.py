@@ -5,6 +5,7 @@ from datetime import datetime
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from automation.core.histories import moment_in
 from automation.core.states import LIVE_RUN
 from automation.engine.operate import Refused, onward
 from automation.engine.operate.history import settled_rows, walk
@@ -58,9 +59,9 @@ def _timer(tenant_id: int, step: OpenStep) -> NewTimer:
 
 def _due_at(step: OpenStep) -> datetime | None:
     """When a delay was to end; everything else is due now."""
-    written = StepExecution.objects.values_list("input", flat=True).get(pk=step.id) or {}
-    until = written.get("until") if step.kind == "delay" and isinstance(written, dict) else None
-    return datetime.fromisoformat(until) if until else None
+    if step.kind != "delay":
+        return None
+    return moment_in(StepExecution.objects.values_list("input", flat=True).get(pk=step.id), "until")
 
 
 def _follow(run_id: int) -> None:

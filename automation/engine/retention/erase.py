@@ -1,15 +1,16 @@
 """Erases a person from what is stored about events and runs; what rules have decided, and when, stays."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db import transaction
 from django.utils.translation import gettext as _
 
 from automation.catalog import registry
-from automation.catalog.automatable import Automatable
-from automation.core.erasing import Needles, blank, linked_facts, own_facts
+from automation.catalog.automatable import Automatable, Field
+from automation.core.emptying import emptied_error, emptied_letter, literals
+from automation.core.erasing import Needles, blank, linked_facts, marked, own_facts
 from automation.core.states import RUN_STATES
 from automation.engine.operate import Refused
 from automation.engine.retention.terms import PAGE
@@ -56,7 +57,9 @@ def erase(
     entry = registry.model(model)
     if not entry.personal:
         raise Refused(_("A %s isn't a person: nothing says what it is known by.") % entry.label)
-    work = _Erasing(tenant_id, Needles.of(_known_as(entry, record), also), dry_run, progress or _silent)
+    known = _known_as(entry, record)
+    work = _Erasing(tenant_id, Needles.of(known, also), dry_run, progress or _silent)
+    work.strict = Needles.of(known, {*known, *also})
     work.model, work.record, work.links = entry.name, record, _links_to(entry.name)
     if not (entry.model._default_manager.filter(pk=record).exists() or work.knows()):
         raise Refused(
@@ -128,6 +131,7 @@ class _Erasing:
 
     def __init__(self, tenant_id: int, needles: Needles, dry_run: bool, progress: Progress) -> None:
         self.tenant_id, self.needles = tenant_id, needles
+        self.strict = needles  # with what is too common elsewhere, for runs that are the person's
         self.dry_run, self.progress = dry_run, progress
         # A record, with what refers to it; or a member's user, by whom events were made.
         self.model, self.record, self.user_id = "", 0, 0
@@ -175,7 +179,7 @@ class _Erasing:
             # Read again under their locks: retention may have removed the facts meanwhile.
             found = self._found([event.id for event in found], lock=True)
             self._write_events(found)
-            self._write(erasing.rows_of(runs, event_ids=theirs, words=(), all_of_it=True), _emptied)
+            self._write(erasing.rows_of(runs, event_ids=theirs, words=(), all_of_it=True), self._emptying(runs, found))
             others = [event.id for event in found if event.how == MENTIONED]
             self._write(
                 erasing.rows_of([], event_ids=others, words=self.needles.words, all_of_it=False), self._scrubbed
@@ -200,9 +204,10 @@ class _Erasing:
             fields = registry.models[event.model].fields
             texts = {path for path, item in fields.items() if item.type == "text"}
             links = {path for model, path in self.links if model == event.model}
-            return linked_facts(event.facts, links=links, texts=texts, needles=self.needles)
+            personal = {f"{link}.{path}" for link in links for path in registry.model(self.model).personal}
+            return linked_facts(event.facts, personal=personal, texts=texts, needles=self.strict)
         scrubbed: dict[str, Any] = self.needles.scrub(event.facts)
-        return scrubbed
+        return scrubbed if scrubbed == event.facts else marked(event.facts, scrubbed)
 
     def runs(self) -> None:
         """What other runs have stored of the person's words."""
@@ -250,14 +255,43 @@ class _Erasing:
             letters=[(key, scrub(snapshot), scrub(error)) for key, snapshot, error in found.letters],
         )
 
+    def _emptying(self, runs: Sequence[int], events: Sequence[StoredEvent]) -> Callable[[Found], Found]:
+        """All texts of what runs were given and answered, but what their rules say themselves and what names nobody."""
+        scrub, by_id = self.strict.scrub, {event.id: event for event in events}
+        words = {word for definition in erasing.definitions_of(runs) for word in literals(definition)}
+        kept = {word for word in words | _machine_words() if scrub(word) == word}
 
-def _emptied(found: Found) -> Found:
-    """All texts of what runs were given and answered; what a branch decided is none of the person's words."""
-    return Found(
-        steps=[
-            (key, kind, blank(given), blank(output) if kind == "action" else output, blank(error))
-            for key, kind, given, output, error in found.steps
-        ],
-        attempts=[(key, blank(request), blank(answer)) for key, request, answer in found.attempts],
-        letters=[(key, blank(snapshot), blank(error)) for key, snapshot, error in found.letters],
-    )
+        def facts(event_id: Any, stored: dict[str, Any]) -> Any:
+            event = by_id.get(event_id)
+            return blank(stored, kept) if event is None else self._without(replace(event, facts=stored))
+
+        def emptied(found: Found) -> Found:
+            return Found(
+                steps=[
+                    (key, kind, blank(given, kept), _output(kind, output, kept), emptied_error(error, scrub))
+                    for key, kind, given, output, error in found.steps
+                ],
+                attempts=[(key, blank(request), blank(answer)) for key, request, answer in found.attempts],
+                letters=[
+                    (key, emptied_letter(snapshot, facts, kept, scrub), emptied_error(error, scrub))
+                    for key, snapshot, error in found.letters
+                ],
+            )
+
+        return emptied
+
+
+def _output(kind: str, output: Any, kept: Collection[str]) -> Any:
+    """What a branch decided is none of the person's words."""
+    return blank(output, kept) if kind == "action" else output
+
+
+def _machine_words() -> set[str]:
+    """The values of choices, and what parameters are unless a rule says otherwise: these name nobody."""
+    choices = {word for entry in registry.models.values() for item in entry.fields.values() for word in _choices(item)}
+    params = (field for action in registry.actions.values() for field in action.Params.model_fields.values())
+    return choices | {field.default for field in params if isinstance(field.default, str)}
+
+
+def _choices(item: Field) -> Collection[str]:
+    return item.choice_values if item.type == "choice" else ()
