@@ -74,6 +74,8 @@ class Pump:
     _floor: int = -1
     _floor_at: float = 0.0
     _control_at: float = 0.0
+    _look_at: float = 0.0  # when to look for what is let out at a pace
+    _paced_until: float = 0.0
     _alone: Claimed | None = None  # a suspect that waits until this process has nothing else to lose
     _solo: bool = False  # a suspect is being worked on: nothing is claimed beside it
     _adopting: bool = False
@@ -214,15 +216,22 @@ class Pump:
         return [alone] if alone is not None else []
 
     def _control(self) -> None:
-        """Once a moment: has somebody cancelled a run whose effect is on its way? What a pause had held drips on."""
+        """Once a moment: what goes on at a pace goes on. Has somebody cancelled a run whose effect is on its way?"""
         now = time.monotonic()
+        if now >= self._look_at:
+            self._let_out(now)
         if now - self._control_at < self.conf.control_poll:
             return
         self._control_at = now
-        let_out(self.conf)
         calls = {call.run_id: call for call in self.door.calls() if call.run_id}
         for run_id in cancelled(list(calls)):
             self.door.shut(calls[run_id])
+
+    def _let_out(self, now: float) -> None:
+        """While something is let out it is looked for at every poll, so that it goes evenly; otherwise seldom."""
+        if let_out(self.conf):
+            self._paced_until = now + 2 * self.conf.control_poll
+        self._look_at = now + (self.conf.poll if now < self._paced_until else self.conf.control_poll)
 
     def _drop(self) -> None:
         """This worker was declared dead: its results are worth nothing, whoever took over settles."""

@@ -50,12 +50,17 @@ class BulkJobAdmin(ReadOnlyAdmin):
     """How far jobs on many dead letters have come; may be ended."""
 
     list_display = (
-        *("id", "tenant", "verb", "filters", "rate", "state", "done", "refused", "failed_again"),
+        *("id", "tenant", "verb", "filters", "rate", "state", "let_out", "refused", "failed_again"),
         *("most", "stop_after", "actor", "created_at", "ended_at"),
     )
     list_filter = (BY_TENANT, by_word("state", _("state"), BULK_STATES))
     list_select_related = ("tenant",)
     actions = ("cancel",)
+
+    @admin.display(description=_("put in line"), ordering="done")
+    def let_out(self, job: BulkJob) -> int:
+        """How many were let out; whether they were tried yet, `automation_bulk status` tells."""
+        return job.done
 
     @admin.action(description=_("End the chosen jobs"), permissions=["operate"])
     def cancel(self, request: HttpRequest, rows: QuerySet[BulkJob]) -> None:

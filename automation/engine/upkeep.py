@@ -1,4 +1,4 @@
-"""What is left to the workers: runs whose time is over, bulk jobs, limits, and the watch over forgotten runs."""
+"""What is left to the workers: runs whose time is over, limits, and the watch over forgotten runs."""
 
 import time
 from collections.abc import Callable
@@ -10,7 +10,6 @@ from automation.conf import Conf
 from automation.engine import usage
 from automation.engine.by_itself import by_itself
 from automation.engine.health import forget_old_calls
-from automation.engine.operate import bulk
 from automation.engine.operate.expiry import expire_due
 from automation.engine.rules import taking_up
 from automation.engine.stuck import Watch
@@ -32,7 +31,6 @@ class Upkeep:
         self._safely("expiry", expire_due)
         self._safely("limits", usage.look)
         self._safely("calls", forget_old_calls)
-        self._safely("bulk", lambda: bulk.work(ahead=2 * self.conf.sweep))
         self._safely("taking up", lambda: taking_up.work(ahead=self.conf.sweep))
         if self._round % WATCH_EVERY == 0:
             self._safely("watch", self.watch.look)

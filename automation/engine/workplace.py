@@ -4,6 +4,7 @@ import os
 import uuid
 
 from automation.conf import Conf
+from automation.engine.operate import bulk
 from automation.store import claims, drips
 from automation.store import runs as store
 from automation.store.claims import Claimed
@@ -44,8 +45,8 @@ def adopt(worker: uuid.UUID) -> list[Claimed]:
 
 
 def let_out(conf: Conf) -> int:
-    """Lets out what drips hold, up to the look after the next; answers how many steps."""
-    return drips.let_out(ahead=2 * conf.control_poll)
+    """Lets out what drips and bulk jobs may let go by now; answers how many."""
+    return drips.let_out(late=conf.control_poll) + bulk.work(late=conf.control_poll)
 
 
 def cancelled(run_ids: list[int]) -> list[int]:

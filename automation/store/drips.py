@@ -84,9 +84,17 @@ def let_go(drip_id: int) -> int:
     return sum(row[1] for row in lanes)
 
 
-def let_out(*, ahead: float) -> int:
-    """Gives what drips hold its due times, up to `ahead` seconds from now; answers how many steps."""
-    return int(statements.value("SELECT automation_let_out(%s)", [timedelta(seconds=ahead)]))
+def let_out(*, late: float) -> int:
+    """Makes due what drips may let go by now, making up for `late` seconds at most; answers how many steps."""
+    return int(statements.value("SELECT automation_let_out(%s)", [timedelta(seconds=late)]))
+
+
+def paced_from(next_at: datetime, now: datetime, *, late: float) -> datetime:
+    """From when a pace counts whose next one was due at `next_at`; up to `late` seconds are made up for."""
+    found: datetime = statements.value(
+        "SELECT automation_paced_from(%s, %s, %s)", [next_at, now, timedelta(seconds=late)]
+    )
+    return found
 
 
 def admit(drip_id: int, *, wanted: int) -> Admitted:

@@ -28,20 +28,37 @@ def resolve(dead_letter_ids: Sequence[int], *, resolution: str, actor: str, bulk
 
 
 def failed_again(bulk_id: int) -> int:
-    """How many steps that a bulk job let be tried again are dead once more."""
+    """How many steps that a bulk job let be tried again are dead once more.
+
+    It is asked at each letting-out, so it begins with the open letters that are newer than the job: those are few.
+    """
     return int(
         statements.value(
-            "SELECT count(DISTINCT n.step_id) FROM automation_deadletter o JOIN automation_deadletter n"
-            " ON n.step_id = o.step_id AND n.resolved_at IS NULL AND n.id > o.id WHERE o.bulk_id = %s",
+            "SELECT count(*) FROM automation_bulkjob j JOIN automation_deadletter n ON n.tenant_id = j.tenant_id"
+            " AND n.resolved_at IS NULL AND n.id > j.until_id WHERE j.id = %s AND EXISTS"
+            " (SELECT 1 FROM automation_deadletter o WHERE o.step_id = n.step_id AND o.bulk_id = j.id)",
             [bulk_id],
         )
     )
 
 
-def running_jobs(limit: int) -> list[tuple[int, int]]:
-    """(job, tenant) of the bulk jobs that are at work, the one that was served longest ago first."""
+def in_line(bulk_id: int) -> int:
+    """How many steps a bulk job has put into the line that no worker has begun."""
+    return int(statements.value(f"SELECT count(*) {IN_LINE}", [bulk_id]))
+
+
+def any_in_line(bulk_id: int) -> bool:
+    """Whether no worker has begun a step yet that a bulk job has put into the line."""
+    return bool(statements.value(f"SELECT EXISTS (SELECT 1 {IN_LINE})", [bulk_id]))
+
+
+def due_jobs(limit: int) -> list[tuple[int, int]]:
+    """(job, tenant) of the bulk jobs whose next one is due, longest first; a pause holds those that let runs go on."""
     found = statements.rows(
-        "SELECT id, tenant_id FROM automation_bulkjob WHERE state = 'running' ORDER BY next_at, id LIMIT %s", [limit]
+        "SELECT j.id, j.tenant_id FROM automation_bulkjob j JOIN automation_lane l ON l.tenant_id = j.tenant_id"
+        " WHERE j.state = 'running' AND j.next_at <= automation_now() AND (j.verb = 'discard' OR NOT l.paused)"
+        " ORDER BY j.next_at, j.id LIMIT %s",
+        [limit],
     )
     return [(row[0], row[1]) for row in found]
 
@@ -64,12 +81,8 @@ def move_job(job_id: int, *, to: str, **columns: Any) -> bool:
 
 
 def put_in_line(bulk_id: int) -> list[int]:
-    """Runs whose dead steps a job has put into the line, and whose time is still to come."""
-    found = statements.rows(
-        "SELECT d.run_id FROM automation_deadletter d JOIN automation_timer x ON x.step_id = d.step_id"
-        " WHERE d.bulk_id = %s AND x.state = 'pending' AND x.due_at > automation_now() ORDER BY d.run_id",
-        [bulk_id],
-    )
+    """Runs whose dead steps a job has put into the line, and which no worker has begun."""
+    found = statements.rows(f"SELECT d.run_id {IN_LINE} ORDER BY d.run_id", [bulk_id])
     return [row[0] for row in found]
 
 
@@ -81,10 +94,8 @@ def take_back(bulk_id: int, run_ids: Sequence[int]) -> int:
     step_ids = [
         row[0]
         for row in statements.rows(
-            "DELETE FROM automation_timer x WHERE x.state = 'pending' AND x.due_at > automation_now() AND x.step_id IN"
-            " (SELECT s.id FROM automation_stepexecution s JOIN automation_deadletter d ON d.step_id = s.id"
-            " WHERE d.bulk_id = %s AND s.run_id = ANY(%s::bigint[]) AND s.state = 'pending'"
-            " AND s.attempts = s.retried_at_attempt) RETURNING x.step_id",
+            "DELETE FROM automation_timer x WHERE x.state = 'pending' AND x.step_id IN"  # noqa: S608 a constant
+            f" (SELECT s.id {IN_LINE} AND s.run_id = ANY(%s::bigint[])) RETURNING x.step_id",
             [bulk_id, list(run_ids)],
         )
     ]
@@ -93,6 +104,13 @@ def take_back(bulk_id: int, run_ids: Sequence[int]) -> int:
     return len(step_ids)
 
 
+# A letter of a job whose step waits for its first try since, and that nobody has retried once more.
+IN_LINE = """
+  FROM automation_deadletter d JOIN automation_stepexecution s ON s.id = d.step_id
+ WHERE d.bulk_id = %s AND s.state = 'pending' AND s.attempts = s.retried_at_attempt
+   AND EXISTS (SELECT 1 FROM automation_timer x WHERE x.step_id = s.id AND x.state = 'pending')
+   AND NOT EXISTS (SELECT 1 FROM automation_deadletter n WHERE n.step_id = d.step_id AND n.id > d.id)
+"""
 TAKE_BACK_STEPS = """
 UPDATE automation_stepexecution s SET state = 'dead', reason = d.reason, error = d.error, ended_at = clock_timestamp()
   FROM automation_deadletter d

@@ -211,3 +211,29 @@ def test_a_bulk_retry_keeps_its_pace_through_the_death_of_its_workers(world: Wor
         until(lambda: bulk.status(job.pk).job.state == "finished", within=10, about="the job", told=world.tails)
         assert bulk.status(job.pk).job.done == number
     world.check(perhaps=("many workers lost",), reaped=range(10), stale_settle=range(10))
+
+
+def test_a_bulk_retry_that_fails_again_stops_with_what_is_under_way(world: World) -> None:
+    number, rate, stop_after = 48, 10.0, 5
+    hook = world.server("webhooks")
+    hook.prescribe(400, last="repeat")
+    site = world.site(max_running=8)
+    site.connect(hook.url)
+    world.cluster(2)
+    for _ in range(number // 6):  # so few of a rule that it isn't switched off
+        site.backlog(site.rule([webhook()]), site.tickets(6))
+    until(lambda: len(site.letters()) == number, within=60, about="dead letters", told=world.tails)
+    dead = len(hook.entries())
+
+    with site.acting():
+        job = bulk.start("retry", rate=rate, stop_after=stop_after)
+        until(lambda: bulk.status(job.pk).job.state == "stopped", within=20, about="its stop", told=world.tails)
+    until(lambda: not site.steps("state IN ('pending', 'running')"), within=20, about="quiet", told=world.tails)
+
+    # Beyond those that failed go only what was let out until the next look, late as it may be, and was begun.
+    tried = len(hook.entries()) - dead
+    assert stop_after <= tried <= stop_after + 1 + 2 * CONTROL_POLL * rate
+    with site.acting():
+        found = bulk.status(job.pk)
+    assert (found.tried, found.in_line, found.failed_again) == (tried, 0, tried)
+    world.check()

@@ -113,7 +113,7 @@ def test_all_cases_of_an_error_are_retried_by_a_job_that_can_be_ended(staff: Cli
     with every_tenant():
         job = BulkJob.objects.get()
         assert (job.rate, job.stop_after, job.actor, job.filters["step"]) == (0.5, 2, "Rosa Staff", "page")
-        bulk.work(ahead=1)
+        bulk.work(late=1)
         assert DeadLetter.objects.filter(resolved_at=None).count() == 2
     assert "Jobs ended: 1." in act(staff, "bulkjob", "cancel", job.pk)
 

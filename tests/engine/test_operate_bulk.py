@@ -1,17 +1,17 @@
 """Many dead letters are worked off at a pace that is kept through restarts, and stop by themselves."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import pytest
+from database_clock import StoppedClock
 from operating import Place, make_dead_run, make_rule
 from operating import place as new_place
 
-from automation.engine.operate import Refused, bulk
+from automation.engine.operate import Refused, bulk, pause
 from automation.engine.operate.dead_letters import discard
 from automation.engine.troubles import error_groups
 from automation.models import BulkJob, DeadLetter, Notice, Rule, Run, StepExecution, Timer
-from automation.store import clock
 from tenants.context import acting_for
 from tenants.models import AuditEntry
 
@@ -40,29 +40,34 @@ def dues() -> list[datetime]:
     return list(Timer.objects.order_by("due_at").values_list("due_at", flat=True))
 
 
-def later(job: BulkJob, seconds: float) -> None:
-    """As if the time had gone by."""
-    BulkJob.objects.filter(pk=job.pk).update(next_at=job.next_at - timedelta(seconds=seconds))
-    Timer.objects.update(due_at=clock.now() - timedelta(seconds=1))
-    job.refresh_from_db()
+def work_for_a_second(stopped: StoppedClock) -> None:
+    for _ in range(5):
+        stopped.forward(0.2)
+        bulk.work(late=1)
 
 
-def test_they_fall_due_one_after_the_other_at_the_rate(acme: Place, rule: Rule) -> None:
+def fails_again(acme: Place, letter: DeadLetter) -> None:
+    """It ran and is dead once more."""
+    Timer.objects.filter(step_id=letter.step_id).delete()
+    StepExecution.objects.filter(pk=letter.step_id).update(state="dead", attempts=4)
+    Run.objects.filter(pk=letter.run_id).update(state="failed")
+    DeadLetter(tenant=acme.tenant, run_id=letter.run_id, step_id=letter.step_id, reason="exhausted").save()
+
+
+def test_they_fall_due_one_after_the_other_at_the_rate_and_none_is_in_line_beforehand(acme: Place, rule: Rule) -> None:
     dead(rule, 30)
+    stopped = StoppedClock()
 
     job = bulk.start("retry", rate=2, reason="the pager is back")
-    assert bulk.work(ahead=10) == 21
-    assert bulk.work(ahead=10) == 0
+    done = [bulk.work(late=1)]
+    for _ in range(39):
+        stopped.forward(0.4)
+        done.append(bulk.work(late=1))
+        assert all(due <= stopped.at for due in dues())
 
+    assert (sum(done), max(done)) == (30, 1)
     gaps = [(after - before).total_seconds() for before, after in zip(dues(), dues()[1:], strict=False)]
-    assert gaps == [0.5] * 20
-    assert bulk.status(job.pk).left == 9
-    job.refresh_from_db()
-    later(job, 10.5)
-    assert bulk.work(ahead=10) == 9
-    job.refresh_from_db()
-    later(job, 10)
-    bulk.work(ahead=10)
+    assert gaps == [0.5] * 29
     job.refresh_from_db()
     assert (job.state, job.done, job.refused) == ("finished", 30, 0)
     assert set(Run.objects.values_list("state", flat=True)) == {"running"}
@@ -71,37 +76,56 @@ def test_they_fall_due_one_after_the_other_at_the_rate(acme: Place, rule: Rule) 
 
 
 def test_what_was_missed_while_no_worker_lived_is_not_made_up_for_at_once(acme: Place, rule: Rule) -> None:
-    dead(rule, 30)
-    job = bulk.start("retry", rate=1)
-    later(job, 3600)
+    dead(rule, 90)
+    stopped = StoppedClock()
+    bulk.start("retry", rate=4)
+    bulk.work(late=1)
 
-    assert bulk.work(ahead=10) == 11
+    stopped.forward(13)
+    assert bulk.work(late=1) == 1
+    for _ in range(10):
+        stopped.forward(0.25)
+        assert bulk.work(late=1) == 1
+    stopped.forward(2)  # all workers were busy: a second is made up for
+    assert bulk.work(late=1) == 5
+
+
+def test_while_the_tenant_is_paused_none_is_put_into_the_line_but_they_may_be_given_up(acme: Place, rule: Rule) -> None:
+    dead(rule, 3)
+    bulk.start("retry", rate=100)
+    pause.pause(reason="the pager is broken")
+    assert bulk.work(late=1) == 0
+
+    bulk.start("discard", rate=100)
+    assert bulk.work(late=1) >= 1
 
 
 def test_at_most_so_many(acme: Place, rule: Rule) -> None:
     dead(rule, 5)
 
+    stopped = StoppedClock()
     job = bulk.start("retry", rate=100, most=2)
-    bulk.work(ahead=10)
-    bulk.work(ahead=10)
+    for _ in range(3):
+        stopped.forward(0.5)
+        bulk.work(late=1)
 
     job.refresh_from_db()
-    assert job.done == 2
+    assert (job.state, job.done) == ("finished", 2)
     assert DeadLetter.objects.filter(resolved_at=None).count() == 3
 
 
 def test_it_stops_when_too_many_fail_again_and_takes_back_what_nobody_has_begun(acme: Place, rule: Rule) -> None:
     letters = dead(rule, 10)
+    stopped = StoppedClock()
     job = bulk.start("retry", rate=1, stop_after=2)
-    bulk.work(ahead=4.5)
+    for _ in range(5):
+        bulk.work(late=1)
+        stopped.forward(1)
     assert Timer.objects.count() == 5
-    for letter in letters[:2]:  # they ran and are dead once more
-        Timer.objects.filter(step_id=letter.step_id).delete()
-        StepExecution.objects.filter(pk=letter.step_id).update(state="dead", attempts=4)
-        Run.objects.filter(pk=letter.run_id).update(state="failed")
-        DeadLetter(tenant=acme.tenant, run_id=letter.run_id, step_id=letter.step_id, reason="exhausted").save()
+    fails_again(acme, letters[0])
+    fails_again(acme, letters[1])
 
-    bulk.work(ahead=4.5)
+    assert bulk.work(late=1) == 0
 
     job.refresh_from_db()
     assert (job.state, job.failed_again, job.done) == ("stopped", 2, 5)
@@ -112,16 +136,54 @@ def test_it_stops_when_too_many_fail_again_and_takes_back_what_nobody_has_begun(
     assert DeadLetter.objects.filter(resolved_at=None).count() == 10
 
 
-def test_cancelled_it_goes_no_further(acme: Place, rule: Rule) -> None:
-    dead(rule, 6)
+def test_one_that_has_let_out_all_may_still_stop_until_they_are_begun(acme: Place, rule: Rule) -> None:
+    letters = dead(rule, 4)
+    stopped = StoppedClock()
+    job = bulk.start("retry", rate=100, stop_after=1)
+    for _ in range(3):
+        stopped.forward(1)
+        bulk.work(late=1)
+    job.refresh_from_db()
+    assert (job.state, job.done) == ("running", 4)
+
+    fails_again(acme, letters[0])
+    stopped.forward(1)
+    bulk.work(late=1)
+
+    job.refresh_from_db()
+    assert job.state == "stopped"
+    assert DeadLetter.objects.filter(resolved_at=None).count() == 4
+
+
+def test_the_status_tells_what_was_tried_what_waits_in_line_and_what_failed_again(acme: Place, rule: Rule) -> None:
+    letters = dead(rule, 5)
+    stopped = StoppedClock()
     job = bulk.start("retry", rate=1)
-    bulk.work(ahead=2.5)
+    for _ in range(3):
+        bulk.work(late=1)
+        stopped.forward(1)
+    fails_again(acme, letters[0])
+    StepExecution.objects.filter(pk=letters[1].step_id).update(state="running", attempts=4)
+
+    found = bulk.status(job.pk)
+
+    assert (found.tried, found.in_line, found.left, found.failed_again) == (2, 1, 2, 1)
+
+
+def test_cancelled_it_goes_no_further(acme: Place, rule: Rule) -> None:
+    letters = dead(rule, 6)
+    stopped = StoppedClock()
+    job = bulk.start("retry", rate=1)
+    for _ in range(3):
+        bulk.work(late=1)
+        stopped.forward(1)
+    StepExecution.objects.filter(pk=letters[0].step_id).update(state="running", attempts=4)  # a worker is on it
 
     back = bulk.cancel(job.pk, "wrong ones")
 
-    assert (back, bulk.cancel(job.pk), bulk.work(ahead=10)) == (2, 0, 0)
+    assert (back, bulk.cancel(job.pk), bulk.work(late=1)) == (2, 0, 0)
     assert DeadLetter.objects.filter(resolved_at=None).count() == 5
-    assert Timer.objects.count() == 1  # that one was due already
+    assert Timer.objects.count() == 1
 
 
 def test_only_those_of_the_group_are_touched(acme: Place, rule: Rule) -> None:
@@ -129,6 +191,7 @@ def test_only_those_of_the_group_are_touched(acme: Place, rule: Rule) -> None:
     dead(rule, 2, error="timed out")
     dead(make_rule(acme.tenant, name="Other"), 1, error="503 in 4 s from 'b'")
 
+    stopped = StoppedClock()
     groups = error_groups(rule_id=rule.pk)
     assert [(group.count, group.error) for group in groups] == [(3, "# in # s from #"), (2, "timed out")]
     assert [group.count for group in error_groups()] == [3, 2, 1]
@@ -137,7 +200,7 @@ def test_only_those_of_the_group_are_touched(acme: Place, rule: Rule) -> None:
         "discard", rule_id=filters["rule_id"], step=filters["step"], reason_code=filters["reason"],
         error=filters["error"], rate=100,
     )  # fmt: skip
-    bulk.work(ahead=1)
+    work_for_a_second(stopped)
 
     assert [group.count for group in error_groups()] == [2, 1]
     assert DeadLetter.objects.filter(resolution="discarded").count() == 3
@@ -152,11 +215,12 @@ def test_the_same_job_twice_is_one_while_it_runs(acme: Place, rule: Rule) -> Non
 
 def test_those_that_went_on_meanwhile_are_counted_with_the_reason(acme: Place, rule: Rule) -> None:
     letters = dead(rule, 3)
+    stopped = StoppedClock()
     job = bulk.start("retry", rate=100)
     Run.objects.filter(pk=letters[0].run_id).update(state="succeeded")
     discard(letters[1].pk)
 
-    bulk.work(ahead=1)
+    work_for_a_second(stopped)
 
     job.refresh_from_db()
     assert (job.done, job.refused) == (1, 1)

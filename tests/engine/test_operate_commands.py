@@ -12,7 +12,7 @@ from operating import Place, make_dead_run, make_live_run, make_rule, make_run
 from operating import place as new_place
 
 from automation.engine.operate import bulk
-from automation.models import DeadLetter, Rule, Run, StepExecution, Timer
+from automation.models import BulkJob, DeadLetter, Rule, Run, StepExecution, Timer
 from automation.store import clock
 from tenants.context import acting_for
 from tenants.models import AuditEntry
@@ -122,13 +122,14 @@ def test_all_that_fit_are_retried_by_a_job_that_can_be_followed_and_ended(rule: 
     for _ in range(3):
         make_dead_run(rule)
     job = answered("retry", "--all", "--rule", rule.pk, "--rate", "1/s", "--stop-after", "2")["job"]
-    bulk.work(ahead=1.5)
+    BulkJob.objects.update(next_at=clock.now() - timedelta(seconds=1.5))
+    bulk.work(late=2)
 
-    assert told("bulk", "list") == f"Job {job} retry: running, 2 done, 1 left, 0 refused, 0 failed again\n"
+    assert told("bulk", "list") == f"Job {job} retry: running, 0 tried, 2 in line, 1 left, 0 refused, 0 failed again\n"
     [ended] = answered("bulk", "cancel", job)
-    assert (ended["state"], ended["taken_back"]) == ("cancelled", 1)
+    assert (ended["state"], ended["taken_back"]) == ("cancelled", 2)
     assert answered("bulk", "wait", job)[0]["state"] == "cancelled"
-    assert DeadLetter.objects.filter(resolved_at=None).count() == 2
+    assert DeadLetter.objects.filter(resolved_at=None).count() == 3
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from automation.store import rules as rule_rows
 from tenants.context import acting_for, every_tenant
 from tenants.models import AuditEntry
 
-AHEAD = 0.4
+LATE = 0.2
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def due_runs(rule: Rule, number: int, **about: object) -> list[int]:
 def let_out_all(stopped: StoppedClock, *, every: float = 0.2, most: int = 1000) -> list[tuple[int, datetime]]:
     """Lets a drip go on until it ends, by looks as the workers do; (run, due time) in the order of the due times."""
     for _ in range(most):
-        drips.let_out(ahead=AHEAD)
+        drips.let_out(late=LATE)
         if not Drip.objects.filter(ended_at=None).exists():
             break
         stopped.forward(every)
@@ -69,9 +69,9 @@ def test_no_look_lets_more_out_than_the_rate_allows_however_often_or_seldom_work
     pause.pause(reason="")
     pause.resume(Choice(rate=60))
 
-    assert [drips.let_out(ahead=AHEAD) for _ in range(3)] == [1, 0, 0]
+    assert [drips.let_out(late=LATE) for _ in range(3)] == [1, 0, 0]
     stopped.forward(3600)  # all workers were away for an hour
-    assert drips.let_out(ahead=AHEAD) == 1
+    assert drips.let_out(late=LATE) == 1
     assert Timer.objects.filter(state="held").count() == 10
 
 
@@ -92,11 +92,11 @@ def test_a_pause_amid_a_drip_stops_it_and_resuming_at_once_lets_all_of_it_go(acm
     stopped = StoppedClock()
     pause.pause(reason="")
     pause.resume(Choice(rate=60))
-    drips.let_out(ahead=AHEAD)
+    drips.let_out(late=LATE)
     pause.pause(reason="again")
     stopped.forward(60)
 
-    assert drips.let_out(ahead=AHEAD) == 0
+    assert drips.let_out(late=LATE) == 0
 
     pause.resume()
     assert Timer.objects.filter(state="pending", kind="step", due_at__lte=stopped.at).count() == 10
@@ -193,9 +193,9 @@ def test_kept_events_start_their_runs_at_the_rate_and_after_the_steps(acme: Plac
     drip = Drip.objects.get()
 
     assert drips.admit(drip.pk, wanted=20).granted == 0
-    drips.let_out(ahead=AHEAD)
     admitted = []
     for _ in range(10):
+        drips.let_out(late=LATE)
         admitted.append(drips.admit(drip.pk, wanted=20).granted)
         stopped.forward(0.25)
 

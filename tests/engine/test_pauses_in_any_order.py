@@ -29,7 +29,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
     choices.map(lambda choice: lambda a, r, c: pause.resume_installation(choice)),
     st.just(lambda a, r, c: make_live_run(r)),
     st.floats(0, 100).map(lambda seconds: lambda a, r, c: c.forward(seconds)),
-    st.just(lambda a, r, c: drips.let_out(ahead=2.0)),
+    st.just(lambda a, r, c: drips.let_out(late=2.0)),
 )
 
 
@@ -51,7 +51,7 @@ def test_no_order_of_pauses_and_resumes_loses_a_step(told: list[Step]) -> None:
         pause.resume_rule(rule.pk)
         for _ in range(40):
             stopped.forward(10)
-            drips.let_out(ahead=2.0)
+            drips.let_out(late=2.0)
         look(acme)
         assert not Timer.objects.filter(tenant=acme.tenant, state="held").exists()
         assert not Drip.objects.filter(tenant=acme.tenant, ended_at=None).exists()

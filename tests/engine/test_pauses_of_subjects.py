@@ -79,7 +79,7 @@ def test_a_run_that_is_paused_and_resumed_by_itself_leaves_the_drip(world: World
         runs.resume(run.pk)
         timer = Timer.objects.get(run_id=run.pk)
         assert (timer.state, timer.drip_id) == ("pending", None)
-        drips.let_out(ahead=1.0)
+        drips.let_out(late=1.0)
         assert not Drip.objects.filter(ended_at=None).exists()
 
 

@@ -19,23 +19,30 @@ from automation.engine.notices import bulk_stopped_notice, tell
 from automation.engine.operate import Refused
 from automation.engine.operate.dead_letters import RESOLUTIONS, Worked, work_off
 from automation.models import BulkJob, DeadLetter, Limits
-from automation.store import clock, letters, verbs
+from automation.store import clock, drips, letters, verbs
 from tenants import audit
 from tenants.context import Actor, acting_for, current_actor, current_tenant
 
 log = structlog.get_logger(__name__)
-FASTEST = 100.0  # a second: what the chore of one worker can do beside its work
+FASTEST = 100.0  # a second: what one worker can let out beside its work
 BATCH = 100  # dead letters a transaction
-SLICE = 1.0  # seconds that one round of the chore may take
+SLICE = 0.25  # seconds that one look may take: the pump has other things to do
+MEANWHILE = timedelta(seconds=1)  # between two looks whether all that was let out has been begun
 COUNTED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class BulkStatus:
-    """How far a job has come. `left` is counted to `COUNTED`; `refusals` says why others weren't done, how often."""
+    """How far a job has come: `tried` are done or have been begun, `in_line` are due and no worker has begun them.
+
+    `left` are still to be let out, counted to `COUNTED`; `refusals` says why others weren't done, how often.
+    """
 
     job: BulkJob
+    tried: int
+    in_line: int
     left: int
+    failed_again: int
     refusals: dict[str, int]
 
 
@@ -101,7 +108,11 @@ def status(job_id: int) -> BulkStatus:
         waiting = fitting(job.filters).filter(pk__gt=job.last_id, pk__lte=job.until_id)
         left = waiting.order_by()[:COUNTED].count()
         left = left if job.most is None else min(left, job.most - job.done)
-    return BulkStatus(job, left, dict(job.refusals))
+    in_line = letters.in_line(job.pk)
+    again = max(job.failed_again, letters.failed_again(job.pk))  # those retried since aren't dead any more
+    return BulkStatus(
+        job, max(job.done - in_line, 0), in_line=in_line, left=left, failed_again=again, refusals=dict(job.refusals)
+    )
 
 
 def cancel(job_id: int, reason: str = "") -> int:
@@ -133,21 +144,24 @@ def fitting(filters: dict[str, Any]) -> "QuerySet[DeadLetter]":
     return found
 
 
-def work(*, ahead: float) -> int:
-    """A chore of the workers: gives each running job what is due within `ahead` seconds; answers how many were done."""
+def work(*, late: float) -> int:
+    """Does what is due of each running job, for which workers look once a moment; answers how many.
+
+    What looks come late by is made up for, `late` seconds at most.
+    """
     ends_at, done = time.monotonic() + SLICE, 0
-    for job_id, tenant_id in letters.running_jobs(50):
+    for job_id, tenant_id in letters.due_jobs(50):
         with by_itself("bulk", job_id=job_id, tenant_id=tenant_id), acting_for(tenant_id):
-            done += _work_on(job_id, ahead=ahead, ends_at=ends_at)
+            done += _work_on(job_id, late=late, ends_at=ends_at)
         if time.monotonic() > ends_at:
             break
     return done
 
 
-def _work_on(job_id: int, *, ahead: float, ends_at: float) -> int:
+def _work_on(job_id: int, *, late: float, ends_at: float) -> int:
     done = 0
     while True:
-        more, count, stopped = _batch(job_id, ahead=ahead)
+        more, count, stopped = _batch(job_id, late=late)
         done += count
         if stopped:
             back = _take_back(current_tenant(), job_id)
@@ -157,7 +171,7 @@ def _work_on(job_id: int, *, ahead: float, ends_at: float) -> int:
             return done
 
 
-def _batch(job_id: int, *, ahead: float) -> tuple[bool, int, bool]:
+def _batch(job_id: int, *, late: float) -> tuple[bool, int, bool]:
     """One transaction of a job: (whether more is due, how many were done, whether it stopped by itself)."""
     with transaction.atomic():
         free = BulkJob.objects.select_for_update(no_key=True, skip_locked=True)
@@ -168,21 +182,31 @@ def _batch(job_id: int, *, ahead: float) -> tuple[bool, int, bool]:
         if job.stop_after is not None and again >= job.stop_after:
             letters.move_job(job.pk, to="stopped", failed_again=again)
             return False, 0, True
+        # None is put into the line beforehand: it would be late, with all the others, when no worker lives meanwhile.
         now = clock.now()
-        # What is late isn't made up for at once: the pace is kept from now on.
-        begins = max(job.next_at, now)
-        room = int((now + timedelta(seconds=ahead) - begins).total_seconds() * job.rate) + 1
-        room = min(room, BATCH, BATCH if job.most is None else job.most - job.done)
-        if begins > now + timedelta(seconds=ahead) or room <= 0:
-            _written(job, again, finished=room <= 0 and job.next_at <= now)
+        begins = drips.paced_from(job.next_at, now, late=late)
+        if begins > now:
             return False, 0, False
-        chosen, last_id, through = _choose(job, room)
-        # Until the last one is due it may still be stopped.
-        finished = through and not chosen and job.next_at <= now
+        chosen, last_id, through = _choose(job, int((now - begins).total_seconds() * job.rate) + 1)
+        if through and not chosen:
+            _ended(job, again, last_id, now)
+            return False, 0, False
         with acting_for(job.tenant_id, Actor("person" if job.actor_id else "system", job.actor_id, job.actor)):
             worked = _worked(job, chosen, begins)
-        _written(job, again, worked=worked, last_id=last_id, begins=begins, finished=finished)
+        _written(job, again, worked=worked, last_id=last_id, begins=begins)
     return not through, len(worked.done), False
+
+
+def _ended(job: BulkJob, again: int, last_id: int, now: datetime) -> None:
+    """All are let out: a job ends, one that may still have to stop when none of them waits in the line any more."""
+    waits = job.stop_after is not None and letters.any_in_line(job.pk)
+    letters.move_job(
+        job.pk,
+        to="running" if waits else "finished",
+        last_id=last_id,
+        next_at=now + MEANWHILE if waits else job.next_at,
+        failed_again=again,
+    )
 
 
 def _tell_stopped(job_id: int) -> None:
@@ -199,9 +223,12 @@ def _tell_stopped(job_id: int) -> None:
 
 
 def _choose(job: BulkJob, room: int) -> tuple[list[int], int, bool]:
-    """The next letters of a job, up to which id it has looked, and whether that is the end."""
+    """The next letters of a job, `room` at most, up to which id it has looked, and whether that is the end."""
+    room = min(room, BATCH, BATCH if job.most is None else job.most - job.done)
+    if room <= 0:
+        return [], job.last_id, True
     looked = fitting(job.filters).filter(pk__gt=job.last_id, pk__lte=job.until_id).order_by("id")
-    rows = list(looked.values_list("id", "error")[: max(room, BATCH)])
+    rows = list(looked.values_list("id", "error")[:BATCH])
     wanted = job.filters.get("error") or ""
     chosen, last_id = list[int](), job.last_id
     for letter_id, error in rows:
@@ -210,7 +237,7 @@ def _choose(job: BulkJob, room: int) -> tuple[list[int], int, bool]:
         last_id = letter_id
         if not wanted or pattern(error) == wanted:
             chosen.append(letter_id)
-    return chosen, last_id, len(rows) < max(room, BATCH)
+    return chosen, last_id, len(rows) < BATCH
 
 
 def _worked(job: BulkJob, chosen: Sequence[int], begins: datetime) -> Worked:
@@ -232,23 +259,14 @@ def _worked(job: BulkJob, chosen: Sequence[int], begins: datetime) -> Worked:
     return worked
 
 
-def _written(
-    job: BulkJob,
-    again: int,
-    *,
-    worked: Worked | None = None,
-    last_id: int | None = None,
-    begins: datetime | None = None,
-    finished: bool,
-) -> None:
-    worked = worked or Worked()
+def _written(job: BulkJob, again: int, *, worked: Worked, last_id: int, begins: datetime) -> None:
     refusals = Counter(job.refusals) + Counter(worked.refused.values())
     taken = len(worked.done) + len(worked.refused)
     letters.move_job(
         job.pk,
-        to="finished" if finished else "running",
-        last_id=job.last_id if last_id is None else last_id,
-        next_at=job.next_at if begins is None else begins + timedelta(seconds=taken / job.rate),
+        to="running",
+        last_id=last_id,
+        next_at=begins + timedelta(seconds=taken / job.rate),
         done=job.done + len(worked.done),
         refused=job.refused + len(worked.refused),
         refusals=json.dumps(dict(refusals.most_common(20))),

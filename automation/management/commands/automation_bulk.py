@@ -58,14 +58,15 @@ class Command(VerbCommand):
 
 def _plain(found: BulkStatus) -> dict[str, Any]:
     job = found.job
-    names = ("verb", "filters", "rate", "most", "stop_after", "state", "done", "refused", "failed_again", "actor")
-    return {"job": job.pk, "left": found.left, "refusals": found.refusals} | {
-        name: getattr(job, name) for name in names
-    }
+    names = ("verb", "filters", "rate", "most", "stop_after", "state", "refused", "actor")
+    counts = {name: getattr(found, name) for name in ("tried", "in_line", "left", "failed_again", "refusals")}
+    return {"job": job.pk} | counts | {name: getattr(job, name) for name in names}
 
 
 def _line(one: dict[str, Any]) -> str:
+    tried = "done" if one["verb"] == "discard" else "tried"
     return (
-        f"Job {one['job']} {one['verb']}: {one['state']}, {one['done']} done, {one['left']} left,"
+        f"Job {one['job']} {one['verb']}: {one['state']}, {one['tried']} {tried},"
+        f" {one['in_line']} in line, {one['left']} left,"
         f" {one['refused']} refused, {one['failed_again']} failed again"
     )

@@ -1,9 +1,16 @@
 -- Lets out at a rate what pauses have held. The file creates or replaces functions only, so it may be loaded again at any time.
 
--- Gives held timers of each drip their due times, up to p_ahead from now: every pump asks once a moment, and for one drip one
--- of them finds it unlocked. The clock of a drip (next_at) never lies behind now, so a standstill is not made up for by a burst.
--- What is held under another pause stays. Lanes are locked at the end, in their order. Answers how many timers were let out.
-CREATE OR REPLACE FUNCTION automation_let_out(p_ahead interval) RETURNS integer LANGUAGE plpgsql AS $$
+-- From when a pace counts at p_now whose next one was due at p_next: what looks come late by is made up for, p_late at most; a
+-- standstill of five times that isn't made up for at all.
+CREATE OR REPLACE FUNCTION automation_paced_from(p_next timestamptz, p_now timestamptz, p_late interval) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE WHEN p_next < p_now - 5 * p_late THEN p_now ELSE GREATEST(p_next, p_now - p_late) END
+$$;
+
+-- Makes held timers of each drip due that may go by now, and none beforehand: when no worker lives, nothing piles up that would go
+-- at once later. Every pump asks once a moment, and for one drip one of them finds it unlocked. What is held under another pause
+-- stays. Lanes are locked at the end, in their order. Answers how many timers were let out.
+CREATE OR REPLACE FUNCTION automation_let_out(p_late interval) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
   t timestamptz := automation_now();
   d record; w record; v_lanes bigint[] := '{}'; v_dues timestamptz[] := '{}';
@@ -12,12 +19,12 @@ BEGIN
   FOR d IN
     SELECT x.id, x.tenant_id, x.rate, x.next_at, x.kept_until FROM automation_drip x
       JOIN automation_lane l ON l.tenant_id = x.tenant_id AND NOT l.paused
-     WHERE x.ended_at IS NULL AND x.next_at < t + p_ahead
+     WHERE x.ended_at IS NULL AND x.next_at <= t
      ORDER BY x.next_at LIMIT 200 FOR NO KEY UPDATE OF x SKIP LOCKED
   LOOP
     v_gap := interval '1 minute' / d.rate;
-    v_start := GREATEST(d.next_at, t);
-    v_most := floor(EXTRACT(epoch FROM t + p_ahead - v_start) / EXTRACT(epoch FROM v_gap))::integer + 1;
+    v_start := automation_paced_from(d.next_at, t, p_late);
+    v_most := floor(EXTRACT(epoch FROM t - v_start) / EXTRACT(epoch FROM v_gap))::integer + 1;
     WITH c AS (
       SELECT x.id, x.due_at FROM automation_timer x WHERE x.drip_id = d.id AND x.state = 'held'
        ORDER BY x.due_at, x.id LIMIT v_most FOR UPDATE SKIP LOCKED),
