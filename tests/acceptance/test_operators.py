@@ -237,3 +237,32 @@ def test_a_bulk_retry_that_fails_again_stops_with_what_is_under_way(world: World
         found = bulk.status(job.pk)
     assert (found.tried, found.in_line, found.failed_again) == (tried, 0, tried)
     world.check()
+
+
+def test_a_bulk_retry_makes_no_burst_when_its_workers_come_back(world: World) -> None:
+    number, rate = 60, 10.0
+    hook = world.server("webhooks")
+    hook.prescribe(400, last="repeat")
+    site = world.site(max_running=8)
+    site.connect(hook.url)
+    first = world.cluster(2)
+    for _ in range(number // 6):  # so few of a rule that it isn't switched off
+        site.backlog(site.rule([webhook()]), site.tickets(6))
+    until(lambda: len(site.letters()) == number, within=60, about="dead letters", told=world.tails)
+    dead = len(hook.entries())
+    hook.prescribe(200)
+    with site.acting():
+        bulk.start("retry", rate=rate)
+    until(lambda: len(hook.entries()) >= dead + 10, within=30, about="the first ones", told=world.tails)
+    first.ask_to_stop()
+    until(lambda: not first.pumps(), within=20, about="the end of the workers", told=world.tails)
+    done = len(hook.entries())
+    time.sleep(3)  # no worker lives
+
+    world.cluster(2)
+    until(lambda: site.ended(number), within=60, about="all runs' end", told=world.tails)
+
+    started = sorted(entry["t_start"] for entry in hook.entries()[done:])
+    at_most = max(sum(start <= other < start + 1 for other in started) for start in started)
+    assert at_most <= rate + 1 + 2 * CONTROL_POLL * rate
+    world.check()

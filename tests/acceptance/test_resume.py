@@ -73,8 +73,8 @@ def test_the_rate_outlives_the_workers_and_is_not_made_up_for(world: World) -> N
     assert len(starts) == 200
     assert 50 <= done < 150
     assert never_faster(starts, site, rate=50)
-    # What had its due time already comes at once, as much as two looks let out, and not all of the rest.
-    assert most_within(1.0, starts) <= 50 + 2 * CONTROL_POLL * 50 + LATE
+    # Nothing waits with a due time of its own, so what one look is late by comes at once, and no more.
+    assert most_within(1.0, starts) <= 50 + CONTROL_POLL * 50 + LATE
     world.check()
 
 
