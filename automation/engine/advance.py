@@ -36,6 +36,8 @@ class Advance:
         if node.kind == "delay" and not node.off:
             due_at = self._end_of(node, run)
             step.input = {"until": due_at.isoformat(), "from": run.now.isoformat()}
+            if self.scale != 1.0:
+                step.input["scale"] = self.scale
             write_step(wave, run, step, "waiting")
             run.state = "waiting"
             return FollowUp("delay", due_at, step.id)

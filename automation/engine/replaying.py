@@ -19,13 +19,23 @@ from automation.engine.ruleset import Compiled, compile_version
 from automation.models import Rule, RuleVersion, Run
 from automation.store.events import EventRow
 
-__all__ = ["Moved", "NoHistory", "replay_history", "replay_run", "runs_lately"]
+__all__ = ["Moved", "NoHistory", "NotKept", "replay_history", "replay_run", "runs_lately"]
 
 TEMPLATE_FAILED = "template_error"
 
 
+class NotKept(Exception):
+    """What the run was decided on isn't kept any more, so nobody can say what it would be now."""
+
+
 def replay_run(run_id: int) -> list[Moved]:
-    """Plans a stored run of the current tenant again; what is decided otherwise now. `Run.DoesNotExist` for none."""
+    """Plans a stored run of the current tenant again; what is decided otherwise now.
+
+    `Run.DoesNotExist` for none, `NotKept` for one whose details, or whose event's, retention has removed.
+    """
+    kept = Run.objects.filter(pk=run_id, details_removed_at=None, event__details_removed_at=None)
+    if Run.objects.filter(pk=run_id).exists() and not kept.exists():
+        raise NotKept
     return replay_history(history_of_run(run_id))
 
 

@@ -6,6 +6,7 @@ The runs of the seeded rules lie beside this file. To write them anew: RECORD_HI
 import copy
 import json
 import os
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from automation.definitions.tree import give_ids
 from automation.engine.histories import history_of_run
 from automation.engine.replaying import NoHistory, replay_history, replay_run
 from automation.engine.trace import trace
-from automation.models import StepExecution
+from automation.models import Event, StepExecution
 from northwind.seed.files import rules_of
 from northwind.seed.fill import fill
 from tests.engine.world import World, leaf, make_world, set_field, step
@@ -214,3 +215,24 @@ def test_the_command_plans_stored_runs_and_files(world, tmp_path, capsys):
     ):
         with pytest.raises(CommandError, match=said):
             call_command("automation_replay", *words)
+
+
+def test_a_run_whose_details_are_gone_is_said_not_to_be_kept(world, capsys):
+    recorded(world)
+    [run] = world.runs()
+    with world.acting():
+        Event.objects.filter(pk=run.event_id).update(details_removed_at=run.event.created_at, facts={})
+    call_command("automation_replay", "--tenant", world.tenant.slug, "--run", str(run.pk))
+    assert f"run {run.pk}: not kept" in capsys.readouterr().out
+    call_command("automation_replay", "--tenant", world.tenant.slug, "--run", str(run.pk), "--json")
+    assert json.loads(capsys.readouterr().out) == {"runs": 1, "moved": [], "not_kept": [f"run {run.pk}"]}
+
+
+def test_a_wait_that_the_demo_shortened_has_not_moved(world):
+    history = recorded(world)
+    [wait] = [one["given"] for one in history["steps"] if one["kind"] == "delay"]
+    began = datetime.fromisoformat(wait["from"])
+    wait["until"] = (began + timedelta(days=1) * (1 / 3600)).isoformat()
+    assert "wait" in [one.where for one in replay_history(history)]
+    wait["scale"] = 1 / 3600
+    assert replay_history(history) == []

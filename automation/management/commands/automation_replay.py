@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine.histories import history_of_run
-from automation.engine.replaying import Moved, NoHistory, replay_history, replay_run, runs_lately
+from automation.engine.replaying import Moved, NoHistory, NotKept, replay_history, replay_run, runs_lately
 from automation.management.arguments import add_json, add_tenant, write_json
 from automation.management.naming import readable_json, tenant_named
 from automation.models import Run
@@ -61,23 +61,34 @@ class Command(BaseCommand):
                 json.dump(_found(history_of_run, one), file, indent=1, ensure_ascii=False)
         self.stdout.write(f"{len(ids)} runs written to {folder}. They hold what the records said.")
 
-    def _planned(self, runs: dict[str, Planned], options: dict[str, Any]) -> None:
-        moved: dict[str, list[Moved]] = {}
+    def _moved(self, runs: dict[str, Planned]) -> tuple[dict[str, list[Moved]], list[str]]:
+        """What moved, by run, and the runs that can't be planned any more."""
+        moved, gone = dict[str, list[Moved]](), list[str]()
         for number, (name, plan) in enumerate(runs.items(), start=1):
-            if found := plan():
-                moved[name] = found
+            try:
+                if found := plan():
+                    moved[name] = found
+            except NotKept:
+                gone.append(name)
             if number % PROGRESS == 0:
                 self.stderr.write(f"{number} of {len(runs)} runs")
+        return moved, gone
+
+    def _planned(self, runs: dict[str, Planned], options: dict[str, Any]) -> None:
+        moved, gone = self._moved(runs)
         every = [(name, one) for name, many in moved.items() for one in many]
         if options["json"]:
-            write_json(self.stdout, {"runs": len(runs), "moved": [{"run": name, **asdict(one)} for name, one in every]})
+            told = [{"run": name, **asdict(one)} for name, one in every]
+            write_json(self.stdout, {"runs": len(runs), "moved": told, "not_kept": gone})
         else:
+            for name in gone:
+                self.stdout.write(f"{name}: not kept: its values were removed, so it can't be planned again.")
             for name, one in every:
                 self.stdout.write(f"{name}: {one.where}: was {one.recorded}, is now {one.planned}")
         if moved:
             raise CommandError(f"{len(moved)} of {len(runs)} runs would go another way.")
         if not options["json"]:
-            self.stdout.write(f"{len(runs)} runs planned again: nothing has moved.")
+            self.stdout.write(f"{len(runs) - len(gone)} runs planned again: nothing has moved.")
 
 
 def _of_files(paths: list[Path]) -> Iterator[tuple[str, Planned]]:
