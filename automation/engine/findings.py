@@ -33,21 +33,22 @@ MOST = 200
 
 def findings() -> list[Finding]:
     """Everything there is to say of the current tenant's rules that are on; the gravest first."""
-    return _sorted(_Look(_live()).all())
+    return _sorted([*_Look(_live()).all(), *_broken()])
 
 
 def findings_of(rule_id: int, definition: dict[str, Any] | None = None) -> list[Finding]:
     """What concerns one rule of the current tenant, beside those that are on.
 
     With a definition as if it were live, and so of a draft before it is published; without one as it stands, or would
-    once it is switched on. A definition that can't be compiled has problems of its own, and no findings.
+    once it is switched on. A draft that can't be compiled has problems of its own, and no findings.
     `Rule.DoesNotExist` for none of the tenant's.
     """
     rule = Rule.objects.select_related("published").get(pk=rule_id, deleted_at=None)
     whole = definition if definition is not None else rule.published.definition if rule.published else None
     spec = _spec(whole)
     if whole is None or spec is None:
-        return []
+        broken = definition is None and rule.on
+        return list(_dead_references(rule, whole, References(current_tenant()))) if broken else []
     others = [one for one in _live() if one[0].pk != rule.pk]
     look = _Look([*others, (rule, spec, whole)], only=rule.pk)
     return _sorted(look.all())
@@ -70,6 +71,22 @@ def _live() -> list[Entry]:
         if version is not None and spec is not None:
             found.append((rule, spec, version.definition))
     return found
+
+
+def _broken() -> Iterator[Finding]:
+    """What is gone from rules that are on and can't be compiled any more: of these nothing else can be told."""
+    references = References(current_tenant())
+    for rule in Rule.objects.filter(on=True, deleted_at=None, published__isnull=False).select_related("published"):
+        version = rule.published
+        if version is not None and compiled(version, rule).spec is None:
+            yield from _dead_references(rule, version.definition, references)
+
+
+def _dead_references(rule: Rule, whole: Any, references: References) -> Iterator[Finding]:
+    """Judged as a draft is: an action that this release doesn't have is gone, whoever may have it still."""
+    for problem in problems_of(whole, references):
+        place = Place(rule.pk, rule.name, _node(whole, problem), problem.pointer)
+        yield Finding("dead_reference", "problem", (place,), words.dead_reference(rule.name, problem.message))
 
 
 def _spec(definition: Any) -> RuleSpec | None:
@@ -106,7 +123,7 @@ class _Look:
         for rule, spec, whole in self.entries:
             if self.only in (None, rule.pk):
                 yield from self.contradictions(rule, spec, whole)
-                yield from self.dead_references(rule, whole)
+                yield from _dead_references(rule, whole, self.references)
         yield from self.silent()
 
     def loops(self) -> Iterator[Finding]:
@@ -136,11 +153,6 @@ class _Look:
                 (place,),
                 words.contradiction(one.kind, rule.name, place.pointer),
             )
-
-    def dead_references(self, rule: Rule, whole: dict[str, Any]) -> Iterator[Finding]:
-        for problem in problems_of(whole, self.references, published=True):
-            place = Place(rule.pk, rule.name, _node(whole, problem), problem.pointer)
-            yield Finding("dead_reference", "problem", (place,), words.dead_reference(rule.name, problem.message))
 
     def silent(self) -> Iterator[Finding]:
         rules = [rule for rule, _spec, _whole in self.entries if rule.on and self.only in (None, rule.pk)]

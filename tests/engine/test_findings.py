@@ -10,7 +10,7 @@ from django.utils import timezone
 from automation.engine import rules, silence
 from automation.engine.finding import Finding
 from automation.engine.findings import findings, findings_of, loops_of
-from automation.models import Connection, Rule
+from automation.models import Connection, Rule, RuleVersion
 from tests.engine.world import World, leaf, make_world, set_field, step, when
 
 
@@ -236,6 +236,29 @@ def test_a_reference_that_is_gone_is_named_with_its_step(world: World) -> None:
     [one] = of_kind(world, "dead_reference")
     assert named(one) == [("Calls", "c")]
     assert one.places[0].pointer.startswith("/steps/0")
+
+
+@pytest.mark.parametrize(
+    ("broken", "pointer"),
+    [
+        ({"condition": {"id": "which", "all": [leaf("colour", "is", "red")]}}, "/condition"),
+        ({"steps": [step("c", "paint_it")]}, "/steps/0"),
+    ],
+)
+def test_a_field_and_an_action_that_a_release_took_away_are_named(
+    world: World, broken: dict[str, Any], pointer: str
+) -> None:
+    rule = world.rule("Notes", step("c", "add_note", text="x"), condition=leaf("priority", "is", "high"))
+    definition = {**rule.published.definition, **broken}
+    version = RuleVersion(rule=rule, tenant=world.tenant, number=99, definition=definition, sha256="0" * 64)
+    with world.acting():
+        version.save()
+        Rule.objects.filter(pk=rule.pk).update(published=version)
+    [one] = of_kind(world, "dead_reference")
+    assert one.severity == "problem"
+    assert one.places[0].pointer.startswith(pointer)
+    with world.acting():
+        assert [found.kind for found in findings_of(rule.pk)] == ["dead_reference"]
 
 
 def test_a_rule_that_went_silent_is_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
