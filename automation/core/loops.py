@@ -1,5 +1,6 @@
 """Finds the loops that rules could make: what each writes against what each listens to."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -7,7 +8,8 @@ from typing import NamedTuple
 from automation.core.circles import Hop
 from automation.core.conditions import leaves
 from automation.core.deducing import Question, possible
-from automation.core.footprints import Footprint, Write, lasting, moved_by, scene_of
+from automation.core.facts import same
+from automation.core.footprints import Footprint, Write, lasting, moved_by, required, scene_of
 from automation.core.moments import Moment
 from automation.core.spec import Condition, Group, Leaf, TriggerSpec
 from automation.core.standing import Known, Scene
@@ -49,14 +51,29 @@ class _Search:
     def __init__(self, footprints: Sequence[Footprint], fields: Fields, moment: Moment) -> None:
         self.footprints, self.fields, self.moment = footprints, fields, moment
         self.moved = moved_by(footprints)
+        self._written = Counter(name for one in footprints for write in one.writes for name in write.fields)
         self._reads = {one.rule_id: {leaf.field for leaf in leaves(one.spec.condition)} for one in footprints}
         self._scenes: dict[Scene, int] = {}
         self._answers: dict[tuple[int, int], tuple[bool, bool]] = {}
 
     def of(self, one: Footprint) -> list[Hop]:
         """The hops that begin at a rule."""
-        made = [_Made(write, scene_of(one, write), tuple(lasting(one, write, self.moved))) for write in one.writes]
+        writes = (write for write in one.writes if not self._is_idle(one, write))
+        made = [_Made(write, scene_of(one, write), tuple(lasting(one, write, self.moved))) for write in writes]
         return [hop for other in self.footprints for hop in self._between(one, other, made)]
+
+    def _is_idle(self, one: Footprint, write: Write) -> bool:
+        """Whether a write changes nothing where only this rule writes: its condition asks for just those values."""
+        if write.created or write.slept or one.spec.trigger.model != write.model:
+            return False
+        asked = {leaf.field: leaf for leaf in required(one.spec.condition) if leaf.op == "is" and leaf.value_of is None}
+        return all(
+            writing.values is not None
+            and writing.field in asked
+            and self._written[writing.field] == 1
+            and all(same(value, asked[writing.field].value, asked[writing.field].type) for value in writing.values)
+            for writing in write.writings
+        )
 
     def _between(self, one: Footprint, other: Footprint, made: Iterable[_Made]) -> Iterator[Hop]:
         trigger = other.spec.trigger

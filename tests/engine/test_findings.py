@@ -261,6 +261,14 @@ def test_a_field_and_an_action_that_a_release_took_away_are_named(
         assert [found.kind for found in findings_of(rule.pk)] == ["dead_reference"]
 
 
+def test_setting_what_the_condition_asks_for_starts_nothing_again(world: World) -> None:
+    urgent = leaf("priority", "is", "urgent")
+    world.rule("Urgent", set_field("s", "priority", "urgent"), condition=urgent)
+    assert of_kind(world, "loop") == []
+    world.rule("Calm", set_field("t", "priority", "low"), condition=leaf("priority", "changed_to", "urgent"))
+    assert of_kind(world, "loop") != []
+
+
 def test_a_rule_that_went_silent_is_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.rule("Often", step("n", "add_note", text="x"), trigger=when(fields=["subject"]))
     world.rule("Seldom", step("n", "add_note", text="x"), trigger=when(fields=["channel"]))
