@@ -8,10 +8,10 @@ from decimal import Decimal
 from itertools import combinations, pairwise
 from typing import Any
 
-from automation.core.calendars import Span
 from automation.core.facts import encode
 from automation.core.folding import is_blank
 from automation.core.moments import TIME_OPERATORS, Moment, interval
+from automation.core.nearness import in_one_measure, whole_numbers
 from automation.core.operators import OPERATORS
 from automation.core.spec import Leaf
 
@@ -80,6 +80,12 @@ def _of_numbers(leaves: Sequence[Leaf], moment: Moment) -> list[Example]:
     return _encoded(points, around, "number")
 
 
+def only_whole(found: Sequence[Example]) -> list[Example]:
+    """The same for a field that holds whole numbers only."""
+    rare = {one.raw for one in found if one.rare}
+    return [Example(None), *(Example(raw, raw in rare) for raw in whole_numbers(one.raw for one in found))]
+
+
 def _of_truth(leaves: Sequence[Leaf], moment: Moment) -> list[Example]:
     return [Example(True), Example(False)]
 
@@ -94,7 +100,7 @@ def _of_sets(leaves: Sequence[Leaf], moment: Moment) -> list[Example] | None:
     named = sorted(_named(leaves), key=str)
     if len(named) > ITEMS:
         return None
-    numbers = all(isinstance(item, int) for item in named) and bool(named)
+    numbers = named and all(isinstance(item, int) for item in named)
     others: list[Any] = [max(named) + 1, max(named) + 2] if numbers else [f"{SEPARATOR}1", f"{SEPARATOR}2"]
     return [Example([*some, *more]) for some in _subsets(named) for more in ([], others[:1], others[1:])]
 
@@ -105,7 +111,7 @@ def _of_times(step: timedelta, type: str) -> Callable[[Sequence[Leaf], Moment], 
     def made(leaves: Sequence[Leaf], moment: Moment) -> list[Example] | None:
         timed = [leaf for leaf in leaves if leaf.op in TIME_OPERATORS]
         fixed = [leaf for leaf in leaves if leaf.op in _ABSOLUTE or leaf.op not in (*TIME_OPERATORS, *_EMPTY)]
-        if len(fixed) not in (0, len([leaf for leaf in leaves if leaf.op not in _EMPTY])) or not _in_one_measure(timed):
+        if len(fixed) not in (0, len([leaf for leaf in leaves if leaf.op not in _EMPTY])) or not in_one_measure(timed):
             return None
         found: set[Any] = {one for one in _named(fixed) if one.__class__ is (date if type == "date" else datetime)}
         for leaf in timed:
@@ -119,15 +125,6 @@ def _of_times(step: timedelta, type: str) -> Callable[[Sequence[Leaf], Moment], 
 
 
 _EMPTY = ("is_empty", "is_not_empty", "changed")
-
-
-def _in_one_measure(leaves: Sequence[Leaf]) -> bool:
-    """Whether spans can be told apart whatever the day: one span, or all in days, or all in seconds."""
-    spans = {leaf.value for leaf in leaves if isinstance(leaf.value, Span)}
-    if len(spans) < 2:
-        return True
-    of_days = all(span.months == span.seconds == 0 for span in spans)
-    return of_days or all(span.months == span.days == 0 for span in spans)
 
 
 def _encoded(points: Iterable[Any], others: Iterable[Any], type: str) -> list[Example]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from automation.core.examples import Example, examples
+from automation.core.examples import Example, examples, only_whole
 from automation.core.facts import EVENT_PREFIX
 from automation.core.judging import Judge, judge_of
 from automation.core.moments import Moment
@@ -18,12 +18,16 @@ Result = bool | None
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a field: its type, its choices, whether it can be empty, and whether an event can carry it."""
+    """What is known of a field: its type, its choices, whether it can be empty, whether an event can carry it.
+
+    `whole` says that a number is a whole one.
+    """
 
     type: str = "text"
     choices: frozenset[str] = frozenset()
     nullable: bool = True
     watched: bool = True
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,7 @@ def _ways(field: str, leaves: tuple[Leaf, ...], known: Known, part: _Part, momen
     values = examples(leaves, known.type, known.choices, moment)
     if values is None:
         return None
+    values = only_whole(values) if known.whole else values
     values = [one for one in values if known.nullable or one.raw is not None]
     given = [Example(list(raw) if isinstance(raw, tuple) else raw) for raw in part.after or part.moved or ()]
     now = given if part.after is not None else [one for one in [*values, *given] if _fits(one.raw, part)]

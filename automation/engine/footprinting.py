@@ -29,7 +29,13 @@ def known_fields() -> dict[str, Mapping[str, Known]]:
 
 def _known(entry: Automatable, path: str) -> Known:
     field = entry.fields[path]
-    return Known(field.type, field.choice_values, nullable=field.nullable or "." in path, watched=field.watch)
+    return Known(
+        field.type,
+        field.choice_values,
+        nullable=field.nullable or "." in path,
+        watched=field.watch,
+        whole=field.type == "number" and field.counts,
+    )
 
 
 def _writes(spec: RuleSpec, node: Node, *, slept: bool, zone: ZoneInfo) -> Iterable[Write]:

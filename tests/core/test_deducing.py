@@ -21,6 +21,8 @@ FIELDS = {
     "status": Known("choice", frozenset(STATUSES), nullable=False),
     "subject": Known("text", nullable=False),
     "size": Known("number"),
+    "count": Known("number", nullable=False, whole=True),
+    "made": Known("datetime", nullable=False),
     "tags": Known("tags", nullable=False),
     "agent": Known("reference"),
     "seen_at": Known("datetime"),
@@ -56,6 +58,8 @@ def can(condition: Condition, scene: Scene | None = None, **more: Any) -> bool:
         both(leaf("seen_at", "older_than", Span(days=7)), leaf("seen_at", "within_last", Span(days=3))),
         both(leaf("seen_at", "before", date(2026, 1, 1)), leaf("seen_at", "after", date(2026, 6, 1))),
         both(leaf("seen_at", "before", date(2026, 1, 1)), leaf("seen_at", "after", NOW.now)),
+        both(leaf("count", "gt", 5), leaf("count", "lt", 6)),
+        both(leaf("made", "older_than", Span(days=1)), leaf("made", "within_last", Span(seconds=3600))),
         leaf("plan", "changed"),
         Group("g", "none", (leaf("status", "in", frozenset(STATUSES)), leaf("status", "is_empty"))),
     ],
@@ -171,3 +175,16 @@ def test_nothing_that_happens_was_called_impossible(condition: Condition, before
     assert can(condition, exact, wanted=verdict.is_true)
     loose = Scene(may_change=frozenset(changed), moved=tuple((name, (known[name],)) for name in changed))
     assert can(condition, loose, wanted=verdict.is_true)
+
+
+@pytest.mark.parametrize(
+    "possible_",
+    [
+        both(leaf("count", "gt", 5), leaf("count", "lt", 7)),
+        both(leaf("size", "gt", 5), leaf("size", "lt", 6)),
+        both(leaf("made", "older_than", Span(days=1)), leaf("made", "within_last", Span(seconds=86_400))),
+        both(leaf("made", "older_than", Span(seconds=3600)), leaf("made", "within_last", Span(days=1))),
+    ],
+)
+def test_what_only_looks_like_a_contradiction_is_none(possible_: Condition) -> None:
+    assert can(possible_)
