@@ -14,6 +14,9 @@ from automation.store.watch import Place
 from tenants.context import acting_for
 
 pytestmark = pytest.mark.django_db
+# Blocks of a few descents of an index, with the dead rows that other tests leave in its leaves;
+# the table has more than 400.
+FEW = 50
 FILL = """
 INSERT INTO automation_run (tenant_id, rule_id, rule_version_id, event_id, origin, state, model, record, root_event_id,
                             depth, deadline_at)
@@ -55,7 +58,7 @@ def cost(sql: str, *params: Any) -> tuple[int, set[str]]:
 
 def test_the_look_for_runs_whose_time_is_over_touches_the_head_of_an_index(tenant_id: int) -> None:
     blocks, scans = cost(verbs.EXPIRED_RUNS, 500)
-    assert blocks < 20
+    assert blocks < FEW
     assert "automation_run" not in scans
 
 
@@ -72,4 +75,4 @@ def test_a_bit_of_the_watchs_round_reads_live_runs_only(tenant_id: int) -> None:
 def test_the_family_of_a_replay_is_found_by_its_event(tenant_id: int) -> None:
     blocks, scans = cost(by_hand.EARLIER, "page", 1, 0, 1, 1, 1, 1)
     assert "automation_run" not in scans
-    assert blocks < 20
+    assert blocks < FEW
