@@ -17,8 +17,9 @@ from northwind.embedded import Server
 ROOT = Path(__file__).resolve().parents[2]
 ASK = "select upper('ö'), current_setting('max_connections')::int, current_setting('listen_addresses')"
 COMMAND = f"""
-import sys, psycopg
+import signal, sys, psycopg
 from northwind.database import ensure
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background inherit that it is ignored
 with psycopg.connect(ensure()) as connection:
     found = connection.execute({ASK!r}).fetchone()
 print(*found, flush=True)  # when nothing of it is under way any more
