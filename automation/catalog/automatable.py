@@ -6,6 +6,8 @@ from typing import Any
 
 from django.db import models
 
+from automation.core.known import Follows
+
 
 @dataclass(frozen=True, slots=True)
 class Field:
@@ -14,7 +16,8 @@ class Field:
     `type` is one of core.facts.FIELD_TYPES. `orm_path` is what the ORM calls it ("customer__plan"); `column` the column
     of the model's own table, "" where the value lives elsewhere. `watch`: changes are events; `read`: facts; `change`:
     actions may write it. `target` is the model ("tenants.membership") that a reference points to. `counts`: the value
-    is the number of related rows. `label_text` may be lazy; `label` is the text.
+    is the number of related rows; `whole`: a number is a whole one. `follows`: from which other field the database
+    makes it, and what it is then. `label_text` may be lazy; `label` is the text.
     """
 
     path: str
@@ -29,6 +32,8 @@ class Field:
     target: str = ""
     nullable: bool = False
     counts: bool = False
+    whole: bool = False
+    follows: Follows | None = None
 
     @property
     def label(self) -> str:

@@ -1,6 +1,6 @@
 """Fields of a Django model read as fields that rules know."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
@@ -42,6 +42,16 @@ def build_fields(
     return fields, wrong
 
 
+def unfollowable(fields: Mapping[str, Field], path: str, source: str, values: Mapping[str, str]) -> str:
+    """Why a field can't be said to follow from another by these values; "" where it can."""
+    if path not in fields or source not in fields:
+        return f"{path!r} can't follow {source!r}: one of them is no field that rules know"
+    if fields[path].type != "choice" or fields[source].type != "choice" or fields[path].watch:
+        return f"{path!r} can't follow {source!r}: both must be choices, and a change of it is none of its own"
+    left = sorted(fields[source].choice_values - {str(one) for one in values})
+    return f"{path!r} says nothing for {', '.join(left)} of {source!r}" if left else ""
+
+
 def _field(model: type[models.Model], path: str, *, watch: bool, change: bool) -> Field:
     *way, last = path.split(".")
     holder, nullable, labels = model, False, []
@@ -73,6 +83,7 @@ def _field(model: type[models.Model], path: str, *, watch: bool, change: bool) -
         target=target,
         nullable=nullable or (not counts and bool(getattr(found, "null", False))),
         counts=counts,
+        whole=counts or _is_whole(value),
     )
 
 
@@ -104,6 +115,13 @@ def _type(found: Any, path: str, holder: type[models.Model]) -> tuple[str, str, 
         if isinstance(found, kind_of_field):
             return type_, "", False
     raise BadPath(f"{path!r} is a {type(found).__name__}, which rules can't read")
+
+
+def _is_whole(found: Any) -> bool:
+    """Whether the database keeps whole numbers only."""
+    if isinstance(found, models.DecimalField):
+        return found.decimal_places == 0
+    return isinstance(found, models.IntegerField | models.AutoField)
 
 
 def _is_choice(found: Any) -> bool:

@@ -2,7 +2,8 @@
 
 import importlib
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from django.core import checks
@@ -11,8 +12,9 @@ from django.utils.module_loading import autodiscover_modules
 
 from automation.catalog.action import Action
 from automation.catalog.automatable import Automatable, NoteTarget
-from automation.catalog.fields import BadPath, build_fields
+from automation.catalog.fields import BadPath, build_fields, unfollowable
 from automation.catalog.trigger import Trigger
+from automation.core.known import Follows
 
 actions: dict[str, Action] = {}
 triggers: dict[str, Trigger] = {}
@@ -48,16 +50,25 @@ def automatable(
     label: Any = None,
     name_field: str | None = None,
     personal: Sequence[str] = (),
+    follows: Mapping[str, tuple[str, Mapping[str, str]]] | None = None,
 ) -> Automatable:
     """Say what rules may do with a model: changes of `watch` are events, `read` are facts, `change` may be written.
 
     Paths go through relations with dots ("customer.plan"). A path that names nothing is left out and kept in
     `problems`. `name_field` is the field that says which record it is, for people. A record with `personal` fields is a
-    person, who may be erased; what these fields say is looked for then.
+    person, who may be erased; what these fields say is looked for then. `follows` says of a field that the database
+    makes from another one, {"status_category": ("status", {"new": "open", …})}, what it is for each choice of that one.
     """
     name = model._meta.label_lower
     fields, wrong = build_fields(model, watch=watch, read=read, change=change)
     problems.extend((name, message) for message in wrong)
+    for path, (source, values) in (follows or {}).items():
+        problem = unfollowable(fields, path, source, values)
+        if problem:
+            problems.append((name, problem))
+        else:
+            pairs = tuple((str(one), str(other)) for one, other in values.items())
+            fields[path] = replace(fields[path], follows=Follows(source, pairs))
     problems.extend(
         (name, f"{path!r} is personal, but no field that rules know") for path in personal if path not in fields
     )

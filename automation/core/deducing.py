@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from automation.core.conditions import leaves as leaves_of
+from automation.core.known import Known, base_of
 from automation.core.moments import Moment
 from automation.core.spec import Condition, Leaf
-from automation.core.standing import Known, Result, Scene, Way, ways
+from automation.core.standing import Followers, Result, Scene, Way, ways
 
 EFFORT = 3000  # judgements of a search; a condition that needs more isn't decided
 OPEN: Final = "open"
@@ -60,17 +61,24 @@ class _Search:
     def _standing(self) -> list[_Field]:
         by_field: dict[str, list[Leaf]] = {}
         for leaf in leaves_of(self.question.condition):
-            by_field.setdefault(leaf.field, []).append(leaf)
+            by_field.setdefault(base_of(leaf.field, self.question.fields), []).append(leaf)
         found: list[_Field] = []
         for name, leaves in by_field.items():
             known = self.question.fields.get(name, Known(type="any", watched=False))
-            some = ways(name, leaves, known, self.question.scene, self.question.moment)
+            followers = self._followers(name, leaves)
+            some = ways(name, leaves, known, self.question.scene, self.question.moment, followers)
             if some is None:
                 found += [_Field("", [id(leaf)], _EITHER) for leaf in leaves]
             else:
                 kept = [way for way in some if not (self.common and way.rare)]
                 found.append(_Field(name, [id(leaf) for leaf in leaves], kept))
         return found
+
+    def _followers(self, name: str, leaves: Sequence[Leaf]) -> Followers:
+        """The fields among those of the leaves that follow from the one of that name."""
+        names = sorted({leaf.field for leaf in leaves} - {name})
+        known = ((one, self.question.fields[one].follows) for one in names)
+        return tuple((one, follows) for one, follows in known if follows is not None)
 
     def _try(self, place: int) -> bool:
         self.spent += 1

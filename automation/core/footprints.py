@@ -1,13 +1,10 @@
 """What a rule listens to and what it writes, as far as it can be told before it runs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from automation.core.facts import EVENT_PREFIX
-from automation.core.moments import TIME_OPERATORS
-from automation.core.operators import OPERATORS
-from automation.core.spec import Condition, Leaf, RuleSpec, TriggerSpec
+from automation.core.spec import RuleSpec, TriggerSpec
 from automation.core.standing import Scene
 
 Values = tuple[Any, ...]
@@ -91,26 +88,6 @@ def _moved(footprint: Footprint, write: Write) -> Iterator[tuple[str, Values]]:
                 yield name, tuple(dict.fromkeys(value for values in known for value in values))
 
 
-def lasting(footprint: Footprint, write: Write, moved: frozenset[str]) -> Iterator[Leaf]:
-    """What the rule's condition asks of the record and still holds when it writes: of fields that no rule moves."""
-    if write.created or write.slept or footprint.spec.trigger.model != write.model:
-        return
-    for leaf in required(footprint.spec.condition):
-        name = leaf.field.rpartition(".")[2]
-        timeless = leaf.op in OPERATORS and OPERATORS[leaf.op].reads == "value" and leaf.op not in TIME_OPERATORS
-        if timeless and leaf.value_of is None and name not in moved and not leaf.field.startswith(EVENT_PREFIX):
-            yield leaf
-
-
-def required(condition: Condition | None) -> Iterator[Leaf]:
-    """The leaves without which the condition can't be true."""
-    if isinstance(condition, Leaf):
-        yield condition
-    elif condition is not None and condition.mode == "all":
-        for item in condition.items:
-            yield from required(item)
-
-
 def reached(spec: RuleSpec) -> list[tuple[int, bool]]:
     """(index, whether a delay comes before it) of the nodes that a run can come to, steps that are off apart."""
     found: dict[int, bool] = {}
@@ -129,11 +106,6 @@ def reached(spec: RuleSpec) -> list[tuple[int, bool]]:
             ways += [(arm.first, later) for arm in node.arms]
             ways.append((node.otherwise, later))
     return [(index, found[index]) for index in sorted(found) if not spec.nodes[index].off]
-
-
-def moved_by(footprints: Sequence[Footprint]) -> frozenset[str]:
-    """The names of all fields that any of the rules writes, whichever record they are of."""
-    return frozenset(name for one in footprints for write in one.writes for name in write.fields)
 
 
 def any_scene(trigger: TriggerSpec) -> list[Scene]:

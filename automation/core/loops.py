@@ -9,10 +9,12 @@ from automation.core.circles import Hop
 from automation.core.conditions import leaves
 from automation.core.deducing import Question, possible
 from automation.core.facts import same
-from automation.core.footprints import Footprint, Write, lasting, moved_by, required, scene_of
+from automation.core.footprints import Footprint, Write, scene_of
+from automation.core.known import Known, base_of
+from automation.core.lasting import lasting, moved_by, required
 from automation.core.moments import Moment
 from automation.core.spec import Condition, Group, Leaf, TriggerSpec
-from automation.core.standing import Known, Scene
+from automation.core.standing import Scene
 
 ENDED = "run_ended"
 Fields = Mapping[str, Mapping[str, Known]]
@@ -50,16 +52,21 @@ class _Search:
 
     def __init__(self, footprints: Sequence[Footprint], fields: Fields, moment: Moment) -> None:
         self.footprints, self.fields, self.moment = footprints, fields, moment
-        self.moved = moved_by(footprints)
+        self.moved = moved_by(footprints, fields)
         self._written = Counter(name for one in footprints for write in one.writes for name in write.fields)
-        self._reads = {one.rule_id: {leaf.field for leaf in leaves(one.spec.condition)} for one in footprints}
+        self._reads = {one.rule_id: self._read_by(one) for one in footprints}
         self._scenes: dict[Scene, int] = {}
         self._answers: dict[tuple[int, int], tuple[bool, bool]] = {}
+
+    def _read_by(self, one: Footprint) -> frozenset[str]:
+        known = self.fields.get(one.spec.trigger.model, {})
+        return frozenset(base_of(leaf.field, known) for leaf in leaves(one.spec.condition))
 
     def of(self, one: Footprint) -> list[Hop]:
         """The hops that begin at a rule."""
         writes = (write for write in one.writes if not self._is_idle(one, write))
-        made = [_Made(write, scene_of(one, write), tuple(lasting(one, write, self.moved))) for write in writes]
+        known = self.fields.get(one.spec.trigger.model, {})
+        made = [_Made(write, scene_of(one, write), tuple(lasting(one, write, self.moved, known))) for write in writes]
         return [hop for other in self.footprints for hop in self._between(one, other, made)]
 
     def _is_idle(self, one: Footprint, write: Write) -> bool:
@@ -103,7 +110,8 @@ class _Search:
 
     def _still(self, other: Footprint, scene: Scene, lasts: Sequence[Leaf]) -> bool:
         """Whether it still can with what the first rule's own condition says of the record and the second one reads."""
-        more = [leaf for leaf in lasts if leaf.field in self._reads[other.rule_id]]
+        known = self.fields.get(other.spec.trigger.model, {})
+        more = [leaf for leaf in lasts if base_of(leaf.field, known) in self._reads[other.rule_id]]
         if not more or other.spec.condition is None:
             return True
         return possible(self._question(Group("", "all", (other.spec.condition, *more)), other, scene))

@@ -7,27 +7,15 @@ from typing import Any, NamedTuple
 
 from automation.core.examples import Example, examples, only_whole
 from automation.core.facts import EVENT_PREFIX
-from automation.core.judging import Judge, judge_of
+from automation.core.judging import judge_of
+from automation.core.known import Follows, Known
 from automation.core.moments import Moment
 from automation.core.operators import OPERATORS
 from automation.core.spec import Leaf
 
 MOST = 4000  # ways of one field; a field with more is not decided
 Result = bool | None
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What is known of a field: its type, its choices, whether it can be empty, whether an event can carry it.
-
-    `whole` says that a number is a whole one.
-    """
-
-    type: str = "text"
-    choices: frozenset[str] = frozenset()
-    nullable: bool = True
-    watched: bool = True
-    whole: bool = False
+Followers = tuple[tuple[str, Follows], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +59,28 @@ class _Part(NamedTuple):
     lacks: frozenset[Any]
 
 
-def ways(field: str, leaves: Sequence[Leaf], known: Known, scene: Scene, moment: Moment) -> Sequence[Way] | None:
-    """All the ways, each outcome once; None where too many or comparisons of a sort that examples can't decide."""
+def ways(
+    field: str, leaves: Sequence[Leaf], known: Known, scene: Scene, moment: Moment, followers: Followers = ()
+) -> Sequence[Way] | None:
+    """All the ways, each outcome once; None where too many or comparisons of a sort that examples can't decide.
+
+    Leaves on `followers`, (name, how it follows from the field), may be among the leaves.
+    """
     may = known.watched and not field.startswith(EVENT_PREFIX)
     after, moved = (dict(pairs).get(field) for pairs in (scene.after, scene.moved))
     holds, lacks = (dict(pairs).get(field, frozenset()) for pairs in (scene.holds, scene.lacks))
     may = may and (scene.may_change is None or field in scene.may_change)
     must = frozenset({field}) in scene.must_change
     part = _Part(scene.change, may, must, after, moved, holds, lacks)
-    return _ways(field, tuple(leaves), known, part, moment)
+    return _ways(field, tuple(leaves), known, part, moment, followers)
 
 
 @lru_cache(maxsize=20_000)  # rules ask the same of a field again and again, and most events leave most fields alone
-def _ways(field: str, leaves: tuple[Leaf, ...], known: Known, part: _Part, moment: Moment) -> tuple[Way, ...] | None:
-    values = examples(leaves, known.type, known.choices, moment)
-    if values is None:
+def _ways(
+    field: str, leaves: tuple[Leaf, ...], known: Known, part: _Part, moment: Moment, followers: Followers
+) -> tuple[Way, ...] | None:
+    values = examples([leaf for leaf in leaves if leaf.field == field], known.type, known.choices, moment)
+    if values is None or any(leaf.value_of is not None for leaf in leaves):
         return None
     values = only_whole(values) if known.whole else values
     values = [one for one in values if known.nullable or one.raw is not None]
@@ -101,7 +96,9 @@ def _ways(field: str, leaves: tuple[Leaf, ...], known: Known, part: _Part, momen
         for before, carried in _moves(one.raw, befores, part):
             if carried and moved is not None and one.raw not in moved:
                 continue
-            results = _results(judges, field, before, one.raw, carried=carried, change=part.change, moment=moment)
+            facts = _facts(field, before, one.raw, carried=carried, change=part.change)
+            facts["snapshot"] |= {name: follows.of(one.raw) for name, follows in followers}
+            results = tuple(judge(facts, moment) for judge in judges)
             found[results, carried] = found.get((results, carried), True) and one.rare
     return tuple(Way(results, carried, rare) for (results, carried), rare in found.items())
 
@@ -136,15 +133,12 @@ def _moves(after: Any, befores: Iterable[Any], part: _Part) -> Iterator[tuple[An
             yield before, True
 
 
-def _results(
-    judges: Iterable[Judge], field: str, before: Any, after: Any, *, carried: bool, change: str, moment: Moment
-) -> tuple[Result, ...]:
+def _facts(field: str, before: Any, after: Any, *, carried: bool, change: str) -> dict[str, Any]:
     of_event = field.startswith(EVENT_PREFIX)
-    facts = {
+    return {
         "change": change,
         "before": {field: before} if carried and change != "created" else {},
         "after": {field: after} if carried else {},
         "snapshot": {} if of_event else {field: after},
         "data": {field.removeprefix(EVENT_PREFIX): after} if of_event else {},
     }
-    return tuple(judge(facts, moment) for judge in judges)

@@ -9,8 +9,8 @@ from automation.catalog import registry
 from automation.catalog.automatable import Automatable
 from automation.catalog.fitting import Unfit, fit
 from automation.core.footprints import Footprint, Write, Writing, reached
+from automation.core.known import Follows, Known
 from automation.core.spec import Node, RuleSpec
-from automation.core.standing import Known
 from automation.models import Rule
 
 
@@ -34,8 +34,21 @@ def _known(entry: Automatable, path: str) -> Known:
         field.choice_values,
         nullable=field.nullable or "." in path,
         watched=field.watch,
-        whole=field.type == "number" and field.counts,
+        whole=field.whole,
+        follows=_follows(entry, path),
     )
+
+
+def _follows(entry: Automatable, path: str) -> Follows | None:
+    """What a field follows from; for one of another record, "ticket.status_category", what is said there."""
+    way, _dot, last = path.rpartition(".")
+    if not way:
+        return entry.fields[path].follows
+    link = entry.fields.get(way)
+    target = registry.models.get(link.target) if link is not None else None
+    known = target.fields[last].follows if target is not None and last in target.fields else None
+    there = f"{way}.{known.field}" if known is not None else ""
+    return Follows(there, known.values) if known is not None and there in entry.fields else None
 
 
 def _writes(spec: RuleSpec, node: Node, *, slept: bool, zone: ZoneInfo) -> Iterable[Write]:

@@ -1,6 +1,7 @@
 """What rules may watch, read and change in the help desk."""
 
 from automation.extend import NoteTarget, automatable
+from northwind.helpdesk.choices import CATEGORIES
 from northwind.helpdesk.models import Comment, Customer, Task, Ticket
 
 automatable(
@@ -44,6 +45,7 @@ automatable(
     change=["subject", "status", "priority", "assignee", "group", "tags"],
     note=NoteTarget(Comment, record="ticket", text="body", defaults={"is_public": False, "is_automatic": True}),
     name_field="subject",
+    follows={"status_category": ("status", CATEGORIES)},
 )
 
 automatable(

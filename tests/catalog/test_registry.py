@@ -81,6 +81,27 @@ def test_a_misspelt_path_fails_the_check_with_that_path() -> None:
 
 
 @pytest.mark.usefixtures("_own_catalog")
+@pytest.mark.parametrize(
+    ("fields", "follows", "told"),
+    [
+        ({"read": ["kind", "title"]}, {"kind": ("title", {})}, "both must be choices"),
+        ({"read": ["kind"]}, {"kind": ("other_kind", {})}, "one of them is no field that rules know"),
+        ({"read": ["kind"]}, {"kind": ("kind", {})}, "'kind' says nothing for"),
+        ({"watch": ["kind"]}, {"kind": ("kind", {})}, "a change of it is none of its own"),
+    ],
+)
+def test_a_field_that_can_not_follow_another_fails_the_check(fields: Any, follows: Any, told: str) -> None:
+    automatable(Case, **fields, follows=follows)
+    with pytest.raises(SystemCheckError) as error:
+        call_command("check")
+    assert told in str(error.value)
+
+
+def test_whole_numbers_are_known_by_their_columns() -> None:
+    assert [path for path, field in CASE.fields.items() if field.whole] == ["count", "remarks", "firm.size"]
+
+
+@pytest.mark.usefixtures("_own_catalog")
 def test_a_watched_model_whose_changes_would_go_unseen_fails_the_check() -> None:
     automatable(Case, watch=["title"])
     with pytest.raises(SystemCheckError, match=r"automation\.case is watched but doesn't inherit"):

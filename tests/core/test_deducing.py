@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from automation.core.calendars import Span
 from automation.core.conditions import compile_condition
 from automation.core.deducing import Question, possible
+from automation.core.known import Follows, Known
 from automation.core.moments import Moment
 from automation.core.spec import Condition, Group, Leaf
-from automation.core.standing import Known, Scene
+from automation.core.standing import Scene
 
 NOW = Moment(datetime(2026, 3, 2, 9, tzinfo=UTC), ZoneInfo("Europe/Zurich"))
 STATUSES = ("new", "open", "solved")
+STAGES = (("new", "begun"), ("open", "begun"), ("solved", "over"))
 FIELDS = {
     "status": Known("choice", frozenset(STATUSES), nullable=False),
     "subject": Known("text", nullable=False),
@@ -26,6 +28,7 @@ FIELDS = {
     "tags": Known("tags", nullable=False),
     "agent": Known("reference"),
     "seen_at": Known("datetime"),
+    "stage": Known("choice", frozenset({"begun", "over"}), watched=False, follows=Follows("status", STAGES)),
     "plan": Known("choice", frozenset({"gold", "free"}), watched=False),
 }
 
@@ -61,6 +64,9 @@ def can(condition: Condition, scene: Scene | None = None, **more: Any) -> bool:
         both(leaf("count", "gt", 5), leaf("count", "lt", 6)),
         both(leaf("made", "older_than", Span(days=1)), leaf("made", "within_last", Span(seconds=3600))),
         leaf("plan", "changed"),
+        both(leaf("status", "is", "solved"), leaf("stage", "is", "begun")),
+        both(leaf("stage", "is", "over"), leaf("status", "changed_to", "open")),
+        both(leaf("stage", "is", "over"), leaf("stage", "is", "begun")),
         Group("g", "none", (leaf("status", "in", frozenset(STATUSES)), leaf("status", "is_empty"))),
     ],
 )
@@ -72,6 +78,7 @@ def test_a_contradiction_is_seen(never: Condition) -> None:
     "always",
     [
         either(leaf("status", "is_not", "open"), leaf("status", "is_not", "solved")),
+        either(leaf("status", "is", "solved"), leaf("stage", "is", "begun"), leaf("status", "is_empty")),
         either(leaf("size", "gt", 5), leaf("size", "lte", 5), leaf("size", "is_empty")),
         either(leaf("subject", "contains", "a"), leaf("subject", "not_contains", "A")),
         either(leaf("status", "changed"), leaf("status", "is_not_empty"), leaf("status", "is_empty")),
@@ -112,6 +119,7 @@ def test_a_scene_narrows_what_can_be() -> None:
     assert not can(leaf("status", "changed_to", "solved"), opened)
     assert not can(leaf("status", "is", "new"), opened)
     assert not can(leaf("subject", "changed"), opened)
+    assert not can(leaf("stage", "is", "over"), opened)
     assert not can(leaf("status", "changed"), opened, wanted=False)
     assert not can(both(leaf("status", "changed_to", "open"), leaf("subject", "changed")), opened)
     tagged = Scene(may_change=frozenset({"tags"}), holds=(("tags", frozenset({"vip"})),))
@@ -132,6 +140,7 @@ VALUES: dict[str, Any] = {
     "agent": (None, 1, 2, 9),
 }
 OPERATORS_AND_VALUES = {
+    "stage": (["is", "is_not"], ["begun", "over"]),
     "status": (["is", "is_not", "changed_to", "changed_from", "was"], STATUSES),
     "subject": (["is", "is_not", "contains", "not_contains", "starts_with", "is_exactly"], ["a", "A", "ab", "b"]),
     "size": (["gt", "gte", "lt", "lte", "is", "is_not", "rises_above"], [1, 3, 5]),
@@ -165,7 +174,7 @@ def test_nothing_that_happens_was_called_impossible(condition: Condition, before
         "change": "updated",
         "before": {name: before[name] for name in changed},
         "after": {name: after[name] for name in changed},
-        "snapshot": after,
+        "snapshot": {**after, "stage": dict(STAGES)[after["status"]]},
     }
     verdict = compile_condition(condition)(facts, NOW)
     assert verdict.value != "unknown"

@@ -213,6 +213,33 @@ def test_what_never_or_always_holds_is_named_with_its_node(world: World) -> None
     assert [named(one) for one in of_kind(world, "nearly_always")] == [[("Nearly", "k")]]
 
 
+@pytest.mark.parametrize(
+    "never",
+    [
+        {"all": [leaf("status", "is", "closed"), leaf("status_category", "is", "open")]},
+        {"all": [leaf("customer.company_size", "gt", 50), leaf("customer.company_size", "lt", 51)]},
+    ],
+)
+def test_what_follows_from_a_status_and_whole_numbers_are_known(world: World, never: dict[str, Any]) -> None:
+    world.rule("Never", step("n", "add_note", text="x"), condition={"id": "g", **never})
+    assert [named(one) for one in of_kind(world, "never")] == [[("Never", "g")]]
+
+
+def test_a_loop_through_what_follows_from_a_status_is_seen_and_none_where_it_ends(world: World) -> None:
+    ours, theirs = (leaf("status_category", "is", category) for category in ("open", "closed"))
+    world.rule("Close", set_field("s", "status", "closed"), condition=ours)
+    assert of_kind(world, "loop") == []  # what it sets is closed, and its condition asks for an open one
+    world.rule("Reopen", set_field("s", "status", "open"), condition=theirs)
+    assert [named(one) for one in of_kind(world, "loop")] == [[("Close", "s"), ("Reopen", "s")]]
+
+
+def test_what_the_host_moves_with_a_write_may_start_the_next_rule(world: World) -> None:
+    free, taken = (leaf("assigned_at", name) for name in ("is_empty", "is_not_empty"))
+    world.rule("Take", set_field("s", "status", "open"), condition={"all": [leaf("subject", "changed"), free]})
+    world.rule("Rename", set_field("s", "subject", "Mine"), condition={"all": [leaf("status", "changed"), taken]})
+    assert [named(one) for one in of_kind(world, "loop")] == [[("Take", "s"), ("Rename", "s")]]
+
+
 def test_an_arm_that_can_not_be_reached_is_named(world: World) -> None:
     note = [step("n", "add_note", text="x")]
     arms = [
