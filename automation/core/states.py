@@ -41,6 +41,8 @@ STEP_STATES: tuple[str, ...] = tuple(STEP_MOVES)
 # Runs that have something before them, and that a verb may still stop.
 LIVE_RUN: tuple[str, ...] = ("pending", "running", "waiting", "paused")
 TERMINAL_RUN: frozenset[str] = frozenset(state for state, moves in RUN_MOVES.items() if not moves)
+# Runs that haven't ended: live ones, and those that are being compensated or wait for a person to do it.
+UNDER_WAY: tuple[str, ...] = tuple(state for state, moves in RUN_MOVES.items() if moves)
 TERMINAL_STEP: frozenset[str] = frozenset({"succeeded", "failed", "skipped", "cancelled", "dead", "compensated"})
 TIMER_KINDS: tuple[str, ...] = (
     "match",

@@ -9,7 +9,6 @@ from django.db import connection, transaction
 
 from automation import failpoints
 from automation.catalog.automatable import Automatable
-from automation.core.causes import Cause
 from automation.engine.arming import arm_after_commit
 from automation.engine.changes import Change, Reading, compare, cut_texts, facts_of, from_facts, merge
 from automation.engine.reading import reader_of
@@ -107,31 +106,6 @@ def read_records(entry: Automatable, ids: Iterable[int], *, lock: bool) -> dict[
             return {pk: reading.values for pk, reading in own.items()}
         wanted = list(own)
     return {pk: reading.values for pk, reading in reader.read(wanted).items()}
-
-
-def write_change(
-    entry: Automatable,
-    tenant_id: int,
-    record_id: int,
-    *,
-    before: Mapping[str, Any],
-    after: Mapping[str, Any],
-    snapshot: Mapping[str, Any],
-    cause: Cause,
-    actor: str,
-) -> int | None:
-    """Write the event of a change that the engine made by its own UPDATE, under the record's lock.
-
-    `before` and `after` are raw values of the named fields, `snapshot` all of them afterwards. Answers the event's id;
-    None when no watched field really changed, or when an earlier change of the transaction was taken back.
-    """
-    whole = dict(snapshot)
-    was, now = Reading(tenant_id, {**whole, **before}), Reading(tenant_id, {**whole, **after})
-    change = compare(entry, record_id, was, now)
-    if change is None:
-        return None
-    ids = record_changes(entry, [change], Origin("automation", actor, None, "", cause))
-    return ids[0] if ids else None
 
 
 def snapshot_of(entry: Automatable, record_id: int) -> tuple[dict[str, Any], list[str]]:

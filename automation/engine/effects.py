@@ -58,6 +58,12 @@ class OutsideDoor:
     kept: Mapping[str, Any] = field(default_factory=dict)
     outbound: Any = None
     cause_token: str = ""
+    called: list[str] = field(default_factory=list)  # connections that were called, each time again
+
+    def call(self, name: str) -> ConnectionValues:
+        """The connection of that name for a call that is made now: how it ends says how the system does."""
+        self.called.append(name)
+        return self.connections[name]
 
     def connection(self, name: str) -> ConnectionValues:
         """The connection of that name, as it was when the step was prepared."""

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -122,7 +122,7 @@ class Execute:
             self._closed(run, step, claimed, instead, wave)
             return Ended(step, instead)
         call = self._call(run, step, claimed, action, params, used, kept=prepared.kept)
-        self._write_intent(run, step, claimed, call, sorted(used), wave)
+        self._write_intent(run, step, claimed, call, wave)
         return Intended(call)
 
     def _connection(self, run: RunInHand, name: str) -> ConnectionValues:
@@ -184,9 +184,7 @@ class Execute:
             effect=node.effect,
         )
 
-    def _write_intent(
-        self, run: RunInHand, step: StepInHand, claimed: Claimed, call: EffectCall, used: list[str], wave: Wave
-    ) -> None:
+    def _write_intent(self, run: RunInHand, step: StepInHand, claimed: Claimed, call: EffectCall, wave: Wave) -> None:
         was = step.row.state if step.row else "pending"
         sha = hashlib.sha256((dumps(step.input) or "").encode()).hexdigest()
         wave.attempts.append(
@@ -202,7 +200,7 @@ class Execute:
                 effect_state="intended",
                 idempotency_key=step.key,
                 request_sha256=sha,
-                connection=", ".join(used)[:80],
+                connection=_places(call.door.connections),
                 input=step.input,
                 started=True,
             )
@@ -245,6 +243,13 @@ def came_back(finished: Finished, step: StepInHand, wave: Wave) -> Outcome:
     if outcome.state == "uncertain":
         return Outcome.retry(outcome.error)
     return outcome
+
+
+def _places(used: Mapping[str, ConnectionValues]) -> str:
+    """Where a step has a place while it may be on its way, for `store.breakers.busy`."""
+    if len(used) == 1:
+        return next(iter(used))
+    return " ".join(sorted(f"#{one.id}" for one in used.values()))
 
 
 def _connection_names(params: Any) -> Iterator[str]:

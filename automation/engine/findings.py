@@ -54,11 +54,6 @@ def findings_of(rule_id: int, definition: dict[str, Any] | None = None) -> list[
     return _sorted(look.all())
 
 
-def loops_of(rule_id: int, definition: dict[str, Any] | None = None) -> list[Finding]:
-    """The loops that a rule would be part of: what publishing and switching on ask before they happen."""
-    return [one for one in findings_of(rule_id, definition) if one.kind == "loop"]
-
-
 Entry = tuple[Rule, RuleSpec, dict[str, Any]]
 
 

@@ -39,12 +39,12 @@ class Health:
         failed: dict[tuple[int, str], tuple[Finished, ConnectionValues]] = {}
         back: list[tuple[int, int]] = []
         for one in finished:
-            for used in one.call.door.connections.values():
-                if one.outcome.state in ANSWERED:
-                    self._ok[used.id] += 1
-                    back += [(one.call.claimed.tenant_id, used.id)] if used.breaker != breaker.CLOSED else []
-                elif one.outcome.error != FENCED:
-                    failed[used.id, one.call.door.record_key] = (one, used)
+            answered, failing = _told_apart(one)
+            for used in answered:
+                self._ok[used.id] += 1
+                back += [(one.call.claimed.tenant_id, used.id)] if used.breaker != breaker.CLOSED else []
+            for used in failing:
+                failed[used.id, one.call.door.record_key] = (one, used)
         if failed or back or (self._ok and time.monotonic() - self._written_at >= WRITTEN_EVERY):
             self._write(list(failed.values()), back)
 
@@ -62,6 +62,22 @@ class Health:
             came_back(tenant_id, connection_id)
         for one, used in {used.id: (one, used) for one, used in failed}.values():
             _judge(one.call.claimed.tenant_id, used, one.outcome.error, now=now)
+
+
+def _told_apart(one: Finished) -> tuple[list[ConnectionValues], list[ConnectionValues]]:
+    """The connections of a step that answered, and those that didn't: of several calls only the last one failed.
+
+    All that the step names where it isn't known which of them it called.
+    """
+    door = one.call.door
+    called = list(dict.fromkeys(door.called)) or list(door.connections)
+    if one.outcome.state in ANSWERED:
+        return [door.connections[name] for name in called], []
+    if one.outcome.error == FENCED:
+        return [], []
+    to_blame = door.called[-1:] or called
+    answered = [name for name in called if name not in to_blame]
+    return [door.connections[name] for name in answered], [door.connections[name] for name in to_blame]
 
 
 def came_back(tenant_id: int, connection_id: int) -> bool:

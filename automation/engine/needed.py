@@ -8,10 +8,9 @@ from django.core import checks
 from django.db import connection
 
 from automation.catalog import registry
-from automation.core.states import RUN_STATES, STEP_STATES, TERMINAL_RUN, TERMINAL_STEP
+from automation.core.states import STEP_STATES, TERMINAL_STEP, UNDER_WAY
 from automation.models import Rule, RuleVersion
 
-UNDER_WAY = [state for state in RUN_STATES if state not in TERMINAL_RUN]
 DONE = sorted(TERMINAL_STEP - {"dead"})
 NOT_DONE = [state for state in STEP_STATES if state not in DONE]
 NAMED = 20  # so many rules a check names one by one
@@ -104,7 +103,7 @@ def _rows(known: Collection[str] | None, without: Collection[str], tenant_id: in
         "tenant": tenant_id,
         "known": None if known is None else list(known),
         "without": list(without),
-        "under_way": UNDER_WAY,
+        "under_way": list(UNDER_WAY),
         "done": DONE,
         "not_done": NOT_DONE,
     }

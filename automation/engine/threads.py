@@ -146,7 +146,7 @@ class ThreadDoor:
             return Outcome.retry(FENCED)
         failpoints.hit("effect.before_send")
         call.door.outbound = Outbound(
-            call.door.connection,
+            call.door.call,
             allow_loopback=self.allow_loopback,
             key=call.door.key,
             timeout=call.timeout,

@@ -11,12 +11,12 @@ from automation import failpoints
 from automation.catalog.action import Outcome
 from automation.conf import Conf
 from automation.core.states import RUN_MOVES, may_move
-from automation.engine import delivery, failing, gates, taking
+from automation.engine import admission, delivery, failing, taking
+from automation.engine.admission import Admission
 from automation.engine.advance import Advance
 from automation.engine.effects import EffectCall, Finished
 from automation.engine.ended import add_ended
 from automation.engine.execute import LOST, Ended, Execute, Intended, came_back
-from automation.engine.gates import Gate
 from automation.engine.giving_way import GIVE_WAY
 from automation.engine.holding import Cancel, Drop, PutBack, as_asked, held_back
 from automation.engine.ports import Timers
@@ -103,8 +103,8 @@ class WaveTurn:
         done, wave = Done(), Wave()
         with transaction.atomic():
             inside = taking.take(every, self.timers)
-            gate = gates.take(inside, claimed, [one.call.claimed.timer_id for one in finished])
-            self._take_in(finished, claimed, inside, wave, done, gate)
+            admitted = admission.take(inside, claimed, [one.call.claimed.timer_id for one in finished])
+            self._take_in(finished, claimed, inside, wave, done, admitted)
             change_runs(inside, wave)
             wave.write()
             if finished:
@@ -123,7 +123,7 @@ class WaveTurn:
         inside: taking.InHand,
         wave: Wave,
         done: Done,
-        gate: Gate,
+        admitted: Admission,
     ) -> None:
         """Puts into the wave what is still ours; the outcome of a lease that is gone is forgotten and counted."""
         stale = [one for one in finished if one.call.claimed.timer_id not in inside.ours]
@@ -134,7 +134,7 @@ class WaveTurn:
                 self._came_back(one, inside, wave)
         for each in claimed:
             if each.timer_id in inside.ours:
-                self._claimed(each, inside, wave, done, gate)
+                self._claimed(each, inside, wave, done, admitted)
 
     def _came_back(self, one: Finished, inside: taking.InHand, wave: Wave) -> None:
         claimed = one.call.claimed
@@ -146,7 +146,7 @@ class WaveTurn:
             wave.settlements.append(_gone(claimed))
             return
         outcome = came_back(Finished(one.call, one.outcome.cleaned()), step, wave)
-        if outcome.state in ("retry", "timeout") and (gates.was_a_trial(one.call) or outcome.error == FENCED):
+        if outcome.state in ("retry", "timeout") and (admission.was_a_trial(one.call) or outcome.error == FENCED):
             # Nothing was sent, or it waited for a system that is down, and was chosen to try it: no attempt is used up.
             step.row = replace(step.row, retried_at_attempt=step.row.retried_at_attempt + 1)
             wave.uncounted.append(step.id)
@@ -162,7 +162,7 @@ class WaveTurn:
         )
         self._settle(claimed, follow_up, wave, run)
 
-    def _claimed(self, claimed: Claimed, inside: taking.InHand, wave: Wave, done: Done, gate: Gate) -> None:
+    def _claimed(self, claimed: Claimed, inside: taking.InHand, wave: Wave, done: Done, admitted: Admission) -> None:
         if claimed.kind == "deliver":
             self._deliver(claimed, inside, wave, done)
             return
@@ -179,7 +179,7 @@ class WaveTurn:
             run.state, run.reason = "running", ""
             self._settle(claimed, self.advance.enter(run, step.node.next, wave), wave, run)
         else:
-            self._intend(claimed, run, step, wave, done, gate.admit(run, step, claimed))
+            self._intend(claimed, run, step, wave, done, admitted.admit(run, step, claimed))
 
     def _deliver(self, claimed: Claimed, inside: taking.InHand, wave: Wave, done: Done) -> None:
         """A notice; one that took its worker with it too often is given up, as a step would be."""

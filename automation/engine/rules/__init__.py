@@ -5,15 +5,15 @@ from automation.engine.rules.deleting import Goes, delete, deleted, restorable_u
 from automation.engine.rules.drafting import check, create, rename, restore, save_draft
 from automation.engine.rules.finding import Conflict, find, live_rules, order
 from automation.engine.rules.ordering import move
-from automation.engine.rules.owners import give, hand_over, owned_by, owner_gone, tell_owners_gone
+from automation.engine.rules.owners import give, owned_by, owner_gone, tell_owners_gone
 from automation.engine.rules.planning import Plan, plan
-from automation.engine.rules.publishing import UNDER_WAY, NothingNew, cancel_older, publish
+from automation.engine.rules.publishing import OLDER_RUNS, NothingNew, cancel_older, publish
 from automation.engine.rules.switching import WAITING, switch_off, switch_on
 from automation.engine.rules.taking_up import TakingUp, stop_taking_up, take_up
 from automation.engine.rules.versions import VersionUse, in_use, older_in_use
 
 __all__ = [
-    "UNDER_WAY",
+    "OLDER_RUNS",
     "WAITING",
     "Conflict",
     "Goes",
@@ -29,7 +29,6 @@ __all__ = [
     "deleted",
     "find",
     "give",
-    "hand_over",
     "in_use",
     "live_rules",
     "move",

@@ -24,15 +24,6 @@ def give(rule_id: int, *, owner_id: int, reason: str = "") -> None:
             record("give", rule, reason=reason, before={"owner": rule.owner_id}, after={"owner": owner_id})
 
 
-def hand_over(owner_id: int | None, *, to: int, reason: str = "") -> list[Rule]:
-    """Gives all rules of a user (None: rules without an owner) to one of the tenant's people, and answers them."""
-    with transaction.atomic():
-        rules = list(Rule.objects.filter(owner_id=owner_id, deleted_at=None).order_by("position", "id"))
-        for rule in rules:
-            give(rule.pk, owner_id=to, reason=reason)
-    return rules
-
-
 def owned_by(owner_id: int) -> list[Rule]:
     """The current tenant's rules that a user owns, in the order in which they run."""
     return list(Rule.objects.filter(owner_id=owner_id, deleted_at=None).order_by("position", "id"))

@@ -16,7 +16,7 @@ from automation.store import rules as rule_rows
 from tenants.context import current_tenant
 
 NOTE_LENGTH = 400
-UNDER_WAY = ("keep", "cancel")
+OLDER_RUNS = ("keep", "cancel")
 
 
 class NothingNew(Refused):
@@ -36,7 +36,7 @@ def publish(
     Raises `Conflict` when the draft has moved on, `DefinitionError` with every problem, `NothingNew` when it says what
     the live version says.
     """
-    if waiting not in UNDER_WAY:
+    if waiting not in OLDER_RUNS:
         raise ValueError(f"runs under way can't be told to {waiting}")
     with transaction.atomic():
         version = _publish(rule_id, revision=revision, note=note, waiting=waiting)

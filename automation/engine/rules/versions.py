@@ -7,12 +7,11 @@ from datetime import datetime
 from django.db import connection
 from django.db.models import Count
 
-from automation.core.states import RUN_STATES, STEP_STATES, TERMINAL_RUN, TERMINAL_STEP
+from automation.core.states import STEP_STATES, TERMINAL_STEP, UNDER_WAY
 from automation.models import DeadLetter, RuleVersion
 from tenants.context import current_tenant
 
 COUNTED = 10_000
-UNDER_WAY = [state for state in RUN_STATES if state not in TERMINAL_RUN]
 OPEN_STEP = [state for state in STEP_STATES if state not in TERMINAL_STEP]
 
 
@@ -77,7 +76,7 @@ def _runs(tenant_id: int, rule_id: int | None) -> dict[int, tuple[int, datetime]
             "SELECT r.rule_version_id, count(*), min(r.created_at) FROM"
             " (SELECT rule_version_id, created_at FROM automation_run WHERE tenant_id = %s AND state = ANY(%s)"
             " AND (%s::bigint IS NULL OR rule_id = %s) ORDER BY id LIMIT %s) r GROUP BY r.rule_version_id",
-            [tenant_id, UNDER_WAY, rule_id, rule_id, COUNTED],
+            [tenant_id, list(UNDER_WAY), rule_id, rule_id, COUNTED],
         )
         return {version_id: (count, oldest) for version_id, count, oldest in cursor.fetchall()}
 
@@ -89,7 +88,7 @@ def _at(tenant_id: int, rule_id: int | None) -> dict[int, dict[str, int]]:
             " (SELECT id, rule_version_id FROM automation_run WHERE tenant_id = %s AND state = ANY(%s)"
             " AND (%s::bigint IS NULL OR rule_id = %s) ORDER BY id LIMIT %s) r"
             " JOIN automation_stepexecution s ON s.run_id = r.id AND s.state = ANY(%s) GROUP BY 1, 2 ORDER BY 1, 2",
-            [tenant_id, UNDER_WAY, rule_id, rule_id, COUNTED, OPEN_STEP],
+            [tenant_id, list(UNDER_WAY), rule_id, rule_id, COUNTED, OPEN_STEP],
         )
         found: dict[int, dict[str, int]] = {}
         for version_id, path, count in cursor.fetchall():

@@ -28,7 +28,7 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="only say what it would do; fail where it can't")
         parser.add_argument(
             "--waiting",
-            choices=rules.UNDER_WAY,
+            choices=rules.OLDER_RUNS,
             default="keep",
             help="runs under way finish on their version (keep, the default), or are cancelled",
         )

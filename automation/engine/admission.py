@@ -22,8 +22,8 @@ BUSY_WAIT, LONGEST_BUSY_WAIT = 0.25, 8.0
 
 
 @dataclass(slots=True)
-class Gate:
-    """One wave's gate: what the database said under the connections' locks, and what the wave has let through."""
+class Admission:
+    """Who of one wave may go on: what the database said under the connections' locks, and whom the wave let through."""
 
     now: datetime
     known: dict[int, Known] = field(default_factory=dict)
@@ -37,11 +37,18 @@ class Gate:
         found = connections_of(run, step)
         if _paused(run, found):
             return None  # it is put back all the same, with another reason
+        held = (self._down(connection, run.id) or self._full(connection, claimed) for connection in found)
+        why = next((one for one in held if one is not None), None)
+        if why is None:
+            self._taken(found)
+        return why
+
+    def _taken(self, found: Sequence[Connection]) -> None:
+        """The step is let through: it has a place with each of its connections, and is the one that tries it."""
         for connection in found:
-            held = self._down(connection, run.id) or self._full(connection, claimed)
-            if held is not None:
-                return held
-        return None
+            self.trying.discard(connection.pk)
+            if connection.pk in self.room:
+                self.room[connection.pk] -= 1
 
     def _down(self, connection: Connection, run_id: int) -> PutBack | None:
         known = self.known.get(connection.pk)
@@ -51,45 +58,45 @@ class Gate:
         if state == OFF:
             return PutBack(OFF_WAIT, DOWN)
         if connection.pk in self.trying:
-            self.trying.discard(connection.pk)
             return None
         wait = (until - self.now).total_seconds() if until is not None else 0.0
         return PutBack(max(wait, 1.0) + run_id % SPREAD / 10, DOWN)
 
     def _full(self, connection: Connection, claimed: Claimed) -> PutBack | None:
         room = self.room.get(connection.pk)
-        if room is None:
+        if room is None or room > 0:
             return None
-        if room <= 0:
-            return PutBack(min(BUSY_WAIT * 2 ** min(claimed.deliveries - 1, 10), LONGEST_BUSY_WAIT), DOWN)
-        self.room[connection.pk] = room - 1
-        return None
+        return PutBack(min(BUSY_WAIT * 2 ** min(claimed.deliveries - 1, 10), LONGEST_BUSY_WAIT), DOWN)
 
 
-def take(inside: InHand, claimed: Sequence[Claimed], settling: Sequence[int]) -> Gate:
-    """The gate for these claimed steps, in the transaction that writes their intents.
+def take(inside: InHand, claimed: Sequence[Claimed], settling: Sequence[int]) -> Admission:
+    """Who may go on of these claimed steps, in the transaction that writes their intents.
 
     Where no connection has a limit and none is due to be tried again it asks the database nothing. `settling` are the
     timers whose outcomes the same transaction writes: their places are free.
     """
-    gate, wanted = Gate(inside.now), dict[int, Connection]()
+    admission, wanted = Admission(inside.now), dict[int, Connection]()
     for each in claimed:
         wanted |= {one.pk: one for one in _wanted(inside, each) if _asks(one, inside.now)}
     if not wanted:
-        return gate
-    gate.known = breakers.lock(list(wanted))
-    gate.trying = {known.id for known in gate.known.values() if _may_be_tried(known.breaker, known.until, inside.now)}
-    if gate.trying:
-        breakers.try_again(list(gate.trying), now=inside.now)
-        gate.known = {
-            pk: known._replace(until=inside.now + breakers.PROBE) if pk in gate.trying else known
-            for pk, known in gate.known.items()
+        return admission
+    admission.known = breakers.lock(list(wanted))
+    admission.trying = {
+        known.id for known in admission.known.values() if _may_be_tried(known.breaker, known.until, inside.now)
+    }
+    if admission.trying:
+        breakers.try_again(list(admission.trying), now=inside.now)
+        admission.known = {
+            pk: known._replace(until=inside.now + breakers.PROBE) if pk in admission.trying else known
+            for pk, known in admission.known.items()
         }
-    limits = {pk: one.concurrency for pk, one in wanted.items() if one.concurrency is not None and pk in gate.known}
+    limits = {
+        pk: one.concurrency for pk, one in wanted.items() if one.concurrency is not None and pk in admission.known
+    }
     if limits:
         busy = breakers.busy(list(limits), apart=settling)
-        gate.room = {pk: limit - busy.get(pk, 0) for pk, limit in limits.items()}
-    return gate
+        admission.room = {pk: limit - busy.get(pk, 0) for pk, limit in limits.items()}
+    return admission
 
 
 def _wanted(inside: InHand, each: Claimed) -> list[Connection]:
