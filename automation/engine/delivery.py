@@ -4,11 +4,10 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import structlog
-from django.core.mail import EmailMessage
 
 from automation.catalog.action import Outcome
 from automation.engine.effects import EffectCall, OutsideDoor
-from automation.engine.notices import compose
+from automation.engine.notice_mails import compose
 from automation.models import Notice
 from automation.outbound.answers import OutboundError
 from automation.store.claims import Claimed, Settlement
@@ -24,11 +23,12 @@ def prepare(claimed: Claimed, *, now: datetime, timeout: float) -> EffectCall | 
     notice = Notice.objects.filter(pk=claimed.subject_id or 0, tenant_id=claimed.tenant_id, sent_at=None).first()
     if notice is None or not notice.recipients:
         return None
-    message: EmailMessage = compose(notice)
+    messages = compose(notice)
 
     def act(door: OutsideDoor) -> Outcome:
         try:
-            door.outbound.mail(message)
+            for message in messages:
+                door.outbound.mail(message)
         except OutboundError as error:
             return error.outcome(Outcome)
         return Outcome.done()

@@ -1,12 +1,10 @@
-"""Says whom to tell what, once per subject and period, and puts it into a mail."""
+"""Says whom to tell what, once per subject and period, in everybody's own language."""
 
 import hashlib
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from django.conf import settings
-from django.core.mail import EmailMessage
 from django.db.models import Q
 from django.utils import translation
 from django.utils.translation import gettext as _
@@ -85,16 +83,19 @@ def rule_held_notice(*, tenant_id: int, rule_id: int, rule_name: str, reason: st
 
 
 def rule_off_notice(
-    *, tenant_id: int, rule_id: int, rule_name: str, reason: str, problems: Sequence[str], now: datetime
+    *, tenant_id: int, rule_id: int, rule_name: str, reason: str, problems: Callable[[], Sequence[str]], now: datetime
 ) -> NewNotice:
-    """Tells that a rule was switched off by the engine, because something that it uses is gone: once a day per rule."""
+    """Tells that a rule was switched off by the engine, because something that it uses is gone: once a day per rule.
+
+    `problems` are said in the language of the moment.
+    """
     about = About(tenant_id, rule_id, rule_name)
 
     def words() -> tuple[str, str]:
         title = _("“%(rule)s” was switched off") % {"rule": rule_name}
         text = _(
             "The rule “%(rule)s” was switched off (%(reason)s), because something that it uses is gone:\n\n%(problems)s"
-        ) % {"rule": rule_name, "reason": reason, "problems": "\n".join(problems)[:ERROR_SHOWN]}
+        ) % {"rule": rule_name, "reason": reason, "problems": "\n".join(problems())[:ERROR_SHOWN]}
         return title, text
 
     return _notice(RULE_OFF, about, subject=f"rule:{rule_id}:{reason}", period=day(now), words=words)
@@ -135,12 +136,12 @@ def rule_failing_notice(*, tenant_id: int, rule_id: int, rule_name: str, now: da
     return _notice(RULE_OFF, about, subject=f"rule:{rule_id}:failing", period=day(now), words=words)
 
 
-def limit_notice(*, tenant_id: int, limit: str, percent: int, words: str, now: datetime) -> NewNotice:
-    """Tells the tenant's admins that a limit is nearly or wholly used up; `words` say of what how much."""
+def limit_notice(*, tenant_id: int, limit: str, percent: int, words: Callable[[], str], now: datetime) -> NewNotice:
+    """Tells the tenant's admins that a limit is nearly or wholly used up; `words` say of what how much, translated."""
 
     def both() -> tuple[str, str]:
         used_up = _("A limit is reached") if percent >= USED_UP else _("A limit is nearly reached")
-        return used_up, words
+        return used_up, words()
 
     return _notice(LIMIT, About(tenant_id, 0, ""), subject=f"{limit}:{percent}", period=day(now), words=both)
 
@@ -215,39 +216,6 @@ def tell(notices: Sequence[NewNotice]) -> None:
     set_timers(wave.timers)
 
 
-def recipients(tenant_id: int, rule_id: int) -> list[str]:
-    """The addresses of the rule's owner, while he belongs to the tenant, and of its admins; each once, sorted."""
-    with acting_for(tenant_id):
-        owner_id = Rule.objects.filter(pk=rule_id).values_list("owner_id", flat=True).first()
-        people = Membership.objects.filter(is_active=True, user__is_active=True).exclude(user__email="")
-        found = people.filter(Q(role=Role.ADMIN) | Q(user_id=owner_id or 0))
-        return sorted(set(found.values_list("user__email", flat=True)))
-
-
-def compose(notice: Notice) -> EmailMessage:
-    """The mail of a notice: its text, and how often it happened since the last one about the same subject."""
-    tenant = _tenant(notice.tenant_id)
-    with acting_for(tenant.pk), translation.override(tenant.language):
-        earlier = (
-            Notice.objects.filter(kind=notice.kind, subject=notice.subject, pk__lt=notice.pk).order_by("-pk").first()
-        )
-        cases = notice.cases + (earlier.cases - 1 if earlier else 0)
-        since = ngettext(
-            "It happened %(cases)d time since the last mail about it.",
-            "It happened %(cases)d times since the last mail about it.",
-            cases,
-        ) % {"cases": cases}
-        place = "\n".join(filter(None, [_("Tenant: %s") % tenant.name, site.page("notices", tenant.slug)]))
-        body = "\n\n".join([notice.text, *([since] if earlier else []), place]) + "\n"
-    return EmailMessage(
-        subject=" ".join(f"[{tenant.name}] {notice.title}".split()),
-        body=body,
-        from_email=settings.DEFAULT_FROM_EMAIL,
-        to=list(notice.recipients),
-        headers={"Auto-Submitted": "auto-generated", "Message-ID": _message_id(notice)},
-    )
-
-
 def hour(now: datetime) -> str:
     """The period of a dead letter: the hour, in UTC."""
     return now.astimezone(UTC).strftime("%Y-%m-%dT%H")
@@ -259,20 +227,43 @@ def day(now: datetime) -> str:
 
 
 def _notice(kind: str, about: About, *, subject: str, period: str, words: Callable[[], tuple[str, str]]) -> NewNotice:
-    """The notice, in the tenant's language; one that was told in this period already is only counted."""
+    """The notice, in the tenant's language and those of whom it goes to; one of this period already is only counted."""
     with acting_for(about.tenant_id):
         if Notice.objects.filter(kind=kind, subject=subject, period=period).exists():
             return NewNotice(about.tenant_id, kind, subject, period, "", "", [])
-    to = recipients(about.tenant_id, about.rule_id)
-    with translation.override(_tenant(about.tenant_id).language):
+    tenant, told = _tenant(about.tenant_id), _told(about.tenant_id, about.rule_id)
+    languages = {tenant.language, *(language for _address, language in told)} - {""}
+    said = {language: _said(words, language) for language in sorted(languages)}
+    title, text = said.pop(tenant.language)
+    return NewNotice(
+        about.tenant_id,
+        kind,
+        subject,
+        period,
+        title,
+        text,
+        sorted({address for address, _language in told} - {""}),
+        said,
+    )
+
+
+def _said(words: Callable[[], tuple[str, str]], language: str) -> tuple[str, str]:
+    with translation.override(language):
         title, text = words()
-    return NewNotice(about.tenant_id, kind, subject, period, title[:TITLE], text, to)
+    return title[:TITLE], text
+
+
+def _told(tenant_id: int, rule_id: int) -> list[tuple[str, str]]:
+    """(address, language) of the rule's owner, while he belongs to the tenant, and of its admins.
+
+    Without an address ("") people read it in the product; without a language ("") in the tenant's.
+    """
+    with acting_for(tenant_id):
+        owner_id = Rule.objects.filter(pk=rule_id).values_list("owner_id", flat=True).first()
+        people = Membership.objects.filter(is_active=True, user__is_active=True)
+        found = people.filter(Q(role=Role.ADMIN) | Q(user_id=owner_id or 0)).order_by("pk")
+        return list(found.values_list("user__email", "language"))
 
 
 def _tenant(tenant_id: int) -> Tenant:
     return Tenant.objects.only("name", "slug", "language").get(pk=tenant_id)
-
-
-def _message_id(notice: Notice) -> str:
-    """The same for every try, so that a mail which is sent twice is seen once."""
-    return f"<notice-{notice.pk}@{settings.DEFAULT_FROM_EMAIL.rpartition('@')[2].strip('>') or 'localhost'}>"

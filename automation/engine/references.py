@@ -111,9 +111,10 @@ def switch_off_broken(
     aren't matched by them, and no other rule is touched. Versions in `sound` aren't judged again.
     """
     tenant_id = current_tenant()
-    broken = broken_rules(references or References(tenant_id), fields_too=fields_too, sound=sound)
+    known = references or References(tenant_id)
+    broken = broken_rules(known, fields_too=fields_too, sound=sound)
     for rule, problems in broken:
-        _switch_off(tenant_id, rule, problems)
+        _switch_off(tenant_id, rule, problems, known)
     return [rule for rule, _problems in broken]
 
 
@@ -124,7 +125,14 @@ def _live() -> Iterator[tuple[Rule, Any]]:
             yield rule, rule.published.definition
 
 
-def _switch_off(tenant_id: int, rule: Rule, problems: list[Problem]) -> None:
+def _again(rule: Rule, problems: Collection[Problem], references: References) -> list[Problem]:
+    """The same problems, said in the language of the moment."""
+    places = {(one.pointer, one.code) for one in problems}
+    definition = rule.published.definition if rule.published is not None else None
+    return [one for one in problems_of(definition, references, published=True) if (one.pointer, one.code) in places]
+
+
+def _switch_off(tenant_id: int, rule: Rule, problems: list[Problem], references: References) -> None:
     with transaction.atomic():
         if not rule_rows.set_switch(rule.pk, on=False, off_mode="hold"):
             return
@@ -142,7 +150,7 @@ def _switch_off(tenant_id: int, rule: Rule, problems: list[Problem]) -> None:
             rule_id=rule.pk,
             rule_name=rule.name,
             reason=BROKEN,
-            problems=found,
+            problems=lambda: [str(one) for one in _again(rule, problems, references)],
             now=clock.now(),
         )
         notices.tell([notice])

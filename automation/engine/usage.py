@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -58,9 +59,8 @@ def _tell(found: Used, *, now: datetime) -> int:
     for use in _uses(found):
         level = _level(use, found)
         if level > use.told:
-            words = _words(use)
-            notice = limit_notice(tenant_id=found.tenant_id, limit=use.name, percent=level, words=words, now=now)
-            notices.append(notice)
+            words = partial(_words, found, use.name)
+            notices.append(limit_notice(tenant_id=found.tenant_id, limit=use.name, percent=level, words=words, now=now))
             reached.write(found.tenant_id, use.name, percent=level, used=use.used, allowed=use.limit)
         levels[use.name] = level if level > use.told or _has_fallen(use, found) else use.told
     protection.set_told(
@@ -91,7 +91,9 @@ def _has_fallen(use: Use, found: Used) -> bool:
     return use.percent < use.told - FORGET_BELOW
 
 
-def _words(use: Use) -> str:
+def _words(found: Used, name: str) -> str:
+    """How much of a limit is used, in the language of the moment."""
+    use = next(one for one in _uses(found) if one.name == name)
     labels = {"events_kept": _("events kept"), "rules": _("rules"), "running": _("steps that run at a time")}
     places = {"label": labels[use.name], "used": use.used, "limit": use.limit, "beyond": use.beyond}
     return _("%(label)s: %(used)d of %(limit)d. Beyond the limit: %(beyond)s") % places

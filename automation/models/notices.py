@@ -1,6 +1,7 @@
 """What was told to whom, once."""
 
 from django.db import models
+from django.db.models import Value
 from django.db.models.functions import Now
 
 from tenants.models import TenantOwned
@@ -16,6 +17,8 @@ class Notice(TenantOwned):
     recipients = models.JSONField(default=list)  # e-mail addresses
     title = models.CharField(max_length=200, default="", blank=True)
     text = models.TextField(default="", blank=True)
+    # {language: [title, text]} for those whom it goes to in another one than the tenant's.
+    said = models.JSONField(default=dict, db_default=Value({}, models.JSONField()), blank=True)
     created_at = models.DateTimeField(db_default=Now())
     sent_at = models.DateTimeField(null=True)
 
@@ -26,3 +29,8 @@ class Notice(TenantOwned):
 
     def __str__(self) -> str:
         return self.title
+
+    def said_in(self, language: str) -> tuple[str, str]:
+        """(title, text) in a language; in the tenant's where nobody needed it in that one."""
+        title, text = self.said.get(language) or (self.title, self.text)
+        return title, text

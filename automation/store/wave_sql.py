@@ -76,8 +76,8 @@ SELECT u.tenant_id, u.run_id, u.step_id, u.event_id, u.reason, u.error, u.snapsh
 """
 
 INSERT_NOTICE = """
-INSERT INTO automation_notice AS n (tenant_id, kind, subject, period, title, text, recipients, cases)
-VALUES (%s, %s, %s, %s, %s, %s, %s::jsonb, 1)
+INSERT INTO automation_notice AS n (tenant_id, kind, subject, period, title, text, recipients, said, cases)
+VALUES (%s, %s, %s, %s, %s, %s, %s::jsonb, %s::jsonb, 1)
 ON CONFLICT (tenant_id, kind, subject, period) DO UPDATE SET cases = n.cases + 1
 RETURNING n.id, (n.xmax = 0)
 """

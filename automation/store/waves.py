@@ -131,6 +131,7 @@ class NewNotice(NamedTuple):
     title: str
     text: str
     recipients: Sequence[str]
+    said: Mapping[str, tuple[str, str]] = {}
 
 
 def dumps(value: Any) -> str | None:
@@ -213,7 +214,8 @@ def _insert_notices(notices: Iterable[NewNotice]) -> list[NewTimer]:
     """Inserts notices in one order everywhere; answers a timer for each that nobody has been told of yet."""
     made: list[NewTimer] = []
     for notice in sorted(notices, key=lambda one: one[:4]):
-        row = statements.rows(wave_sql.INSERT_NOTICE, [*notice[:6], dumps(list(notice.recipients))])[0]
+        values = [*notice[:6], dumps(list(notice.recipients)), dumps(dict(notice.said))]
+        row = statements.rows(wave_sql.INSERT_NOTICE, values)[0]
         if row[1]:
             made.append(NewTimer(notice.tenant_id, "deliver", None, subject_id=row[0]))
     return made

@@ -14,7 +14,7 @@ from django.utils.timesince import timesince, timeuntil
 from django.utils.translation import gettext, ngettext
 
 from automation.engine.operate import pause
-from automation.models import DeadLetter, Pause, Rule
+from automation.models import DeadLetter, Notice, Pause, Rule
 from automation.templatetags import words
 
 register = template.Library()
@@ -33,6 +33,12 @@ def icon(name: str) -> SafeString:
         static("automation/icons.svg"),
         name,
     )
+
+
+@register.simple_tag
+def said_in(notice: Notice, language: str) -> tuple[str, str]:
+    """(title, text) of a notice in somebody's language."""
+    return notice.said_in(language)
 
 
 def _pill(word: words.Word) -> SafeString:

@@ -14,4 +14,6 @@ from tenants.permissions import needs
 @needs("viewer")
 def notices(request: TenantRequest, tenant_slug: str) -> HttpResponse:
     """Shows the notices of the tenant, newest first."""
-    return render(request, "automation/notices.html", {"page": cursor.page(Notice.objects.all(), request)})
+    language = request.membership.language or request.tenant.language
+    shown = {"page": cursor.page(Notice.objects.all(), request), "language": language}
+    return render(request, "automation/notices.html", shown)

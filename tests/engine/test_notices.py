@@ -5,17 +5,21 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.core.mail import EmailMessage
+from django.utils.translation import get_language
 from factories import MembershipFactory, UserFactory
 from operating import Place, make_rule
 from operating import place as new_place
 
 from automation.engine import notices
+from automation.engine.notice_mails import compose
 from automation.models import Notice, Rule, Timer
 from automation.store import clock
 from automation.store.waves import NewNotice
 from tenants.context import acting_for
 
 pytestmark = pytest.mark.django_db
+GUESTS = ("de", "de", "fr")
 NOW = datetime(2027, 3, 4, 10, 15, tzinfo=UTC)
 
 
@@ -37,6 +41,12 @@ def death(rule: Rule, *, error: str = "503 from the pager", now: datetime = NOW,
         error=error,
         now=now,
     )
+
+
+def mail(notice: Notice) -> EmailMessage:
+    """The one mail of a notice."""
+    (sent,) = compose(notice)
+    return sent
 
 
 def test_the_owner_and_the_admins_are_told(acme: Place) -> None:
@@ -85,8 +95,8 @@ def test_the_next_mail_says_how_often_it_happened_since(acme: Place) -> None:
     notices.tell([death(rule, now=NOW + timedelta(hours=1))])
     first, second = Notice.objects.order_by("id")
 
-    assert "since the last mail" not in notices.compose(first).body
-    assert "5 times since the last mail" in notices.compose(second).body
+    assert "since the last mail" not in mail(first).body
+    assert "5 times since the last mail" in mail(second).body
 
 
 def test_the_mail_has_one_line_of_subject_and_the_same_id_each_time(acme: Place) -> None:
@@ -94,14 +104,14 @@ def test_the_mail_has_one_line_of_subject_and_the_same_id_each_time(acme: Place)
     notices.tell([death(rule)])
     notice = Notice.objects.get()
 
-    mail = notices.compose(notice)
+    sent = mail(notice)
 
-    assert "\n" not in mail.subject
-    assert "\r" not in mail.subject
-    assert mail.to == [acme.admin.user.email]
-    assert mail.extra_headers["Message-ID"] == notices.compose(notice).extra_headers["Message-ID"]
-    assert mail.extra_headers["Auto-Submitted"] == "auto-generated"
-    assert mail.message()["Subject"]
+    assert "\n" not in sent.subject
+    assert "\r" not in sent.subject
+    assert sent.to == [acme.admin.user.email]
+    assert sent.extra_headers["Message-ID"] == mail(notice).extra_headers["Message-ID"]
+    assert sent.extra_headers["Auto-Submitted"] == "auto-generated"
+    assert sent.message()["Subject"]
 
 
 def test_a_tenant_in_whose_mail_nobody_is_still_sees_the_notice(acme: Place) -> None:
@@ -140,18 +150,52 @@ def test_the_mail_names_the_tenant_and_leads_to_the_run(acme: Place, settings: A
     settings.AUTOMATION_SITE = "https://desk.example.com/"
     notices.tell([death(make_rule(acme.tenant), run_id=41)])
 
-    mail = notices.compose(Notice.objects.get())
+    sent = mail(Notice.objects.get())
 
     tenant = acme.tenant
-    assert mail.subject.startswith(f"[{tenant.name}] ")
-    assert f"https://desk.example.com/t/{tenant.slug}/runs/41/\n" in mail.body
-    assert f"Tenant: {tenant.name}\nhttps://desk.example.com/t/{tenant.slug}/notices/\n" in mail.body
+    assert sent.subject.startswith(f"[{tenant.name}] ")
+    assert f"https://desk.example.com/t/{tenant.slug}/runs/41/\n" in sent.body
+    assert f"Tenant: {tenant.name}\nhttps://desk.example.com/t/{tenant.slug}/notices/\n" in sent.body
 
 
 def test_without_the_address_of_the_site_the_mail_has_no_link(acme: Place) -> None:
     notices.tell([death(make_rule(acme.tenant))])
 
-    body = notices.compose(Notice.objects.get()).body
+    body = mail(Notice.objects.get()).body
 
     assert f"Tenant: {acme.tenant.name}" in body
     assert "/t/" not in body
+
+
+def test_everybody_is_told_in_their_own_language(acme: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notices, "_", lambda text: f"{get_language()}: {text}")
+    german, another, french = (MembershipFactory(tenant=acme.tenant, role="admin", language=one) for one in GUESTS)
+    MembershipFactory(tenant=acme.tenant, language="es")  # nobody whom it goes to
+    silent = MembershipFactory(tenant=acme.tenant, role="admin", language="it", user=UserFactory(email=""))
+
+    notices.tell([death(make_rule(acme.tenant))])
+
+    notice = Notice.objects.get()
+    assert (notice.title[:4], sorted(notice.said)) == ("en: ", ["de", "fr", "it"])
+    sent = {tuple(sorted(one.to)): one for one in compose(notice)}
+    addresses = [tuple(sorted(one.user.email for one in some)) for some in ([acme.admin], [german, another], [french])]
+    assert set(sent) == set(addresses)
+    assert [sent[to].body[:4] for to in addresses] == ["en: ", "de: ", "fr: "]
+    assert len({one.extra_headers["Message-ID"] for one in sent.values()}) == 3
+    assert notice.said_in(silent.language)[0].startswith("it: ")
+    assert notice.said_in("es") == (notice.title, notice.text)
+
+
+def test_what_is_gone_and_what_a_limit_says_is_in_their_language_too(
+    acme: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    MembershipFactory(tenant=acme.tenant, role="admin", language="de")
+    rule = make_rule(acme.tenant)
+    words: Any = {"tenant_id": acme.tenant.pk, "now": NOW}
+    off = notices.rule_off_notice(
+        rule_id=rule.pk, rule_name="Off", reason="x", problems=lambda: [f"problem in {get_language()}"], **words
+    )
+    limit = notices.limit_notice(limit="rules", percent=80, words=lambda: f"used in {get_language()}", **words)
+    for notice, word in ((off, "problem"), (limit, "used")):
+        assert f"{word} in en" in notice.text
+        assert f"{word} in de" in notice.said["de"][1]
