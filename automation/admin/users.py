@@ -1,10 +1,12 @@
 """The page of a user, who may own rules or be named by them: listed before he goes, followed afterwards."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
@@ -29,6 +31,21 @@ class UserAutomationAdmin(UserAdmin[User]):
             for rule in _owned(tenant_id, user)
         ]
         return [*listed, *lines], counts, missing, protected
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        """Deletes, and tells the admins of his tenants which rules have no owner now."""
+        self._delete([obj], lambda: super(UserAutomationAdmin, self).delete_model(request, obj))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        """The same for many."""
+        self._delete(list(queryset), lambda: super(UserAutomationAdmin, self).delete_queryset(request, queryset))
+
+    def _delete(self, users: list[User], delete: Callable[[], object]) -> None:
+        tenants = {tenant_id for user in users for tenant_id in _tenants_of(user)}
+        delete()
+        for tenant_id in sorted(tenants):
+            with acting_for(tenant_id):
+                tell_owners_gone()
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Saves; for somebody who was made inactive, the rules of his tenants follow."""

@@ -71,7 +71,7 @@ def rules_with_counts() -> list[RuleLine]:
             unpublished=rule.published is None or rule.published.definition != rule.draft.definition,
             pause=pauses.get(rule.pk),
             owner=(rule.owner.get_full_name() or rule.owner.get_username()) if rule.owner else "",
-            owner_gone=rule.owner_id is not None and rule.owner_id not in people,
+            owner_gone=rule.owner_id not in people,
             live=live.get(rule.pk, 0),
             dead_letters=dead.get(rule.pk, 0),
             recent=recent.get(rule.pk, ({}, None))[0],

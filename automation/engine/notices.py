@@ -101,9 +101,9 @@ def rule_off_notice(
     return _notice(RULE_OFF, about, subject=f"rule:{rule_id}:{reason}", period=day(now), words=words)
 
 
-def owner_gone_notice(rules: Sequence[Rule]) -> NewNotice | None:
-    """Tells the tenant's admins that nobody looks after the rules of one owner any more; None where they know it."""
-    about, subject = About(rules[0].tenant_id, 0, ""), f"owner:{rules[0].owner_id}"
+def owner_gone_notice(rules: Sequence[Rule], *, subject: str) -> NewNotice | None:
+    """Tells the tenant's admins that nobody looks after these rules any more; None where they know of the subject."""
+    about = About(rules[0].tenant_id, 0, "")
     with acting_for(about.tenant_id):
         if Notice.objects.filter(kind=OWNER_GONE, subject=subject, period=GONE).exists():
             return None
@@ -112,7 +112,7 @@ def owner_gone_notice(rules: Sequence[Rule]) -> NewNotice | None:
         names = [f"“{rule.name}”" for rule in rules[:NAMED]] + (["…"] if len(rules) > NAMED else [])
         title = ngettext("%(names)s has lost its owner", "%(n)d rules have lost their owner", len(rules))
         text = _(
-            "The owner of these rules has left:\n\n%(names)s\n\nThey and their runs go on as before, and what goes "
+            "Nobody owns these rules any more:\n\n%(names)s\n\nThey and their runs go on as before, and what goes "
             "wrong is told to the admins alone. Give them to somebody else to have them looked after."
         )
         places = {"names": names[0], "n": len(rules)}

@@ -12,6 +12,7 @@ from automation.catalog import registry
 from automation.core.errors import DefinitionError
 from automation.engine import references, rules, ruleset, tending
 from automation.engine.operate import Refused
+from automation.engine.rules import owners
 from automation.engine.tending import Tending
 from automation.engine.usages import Gone, usages
 from automation.models import Connection, Lane, Notice, Rule, RuleDraft, Sweep, Worker
@@ -141,6 +142,46 @@ class TestRounds:
         [notice] = notices(world, "owner_gone")
         assert notice.title == "2 rules have lost their owner"
         assert "“One”\n“Two”" in notice.text
+
+    @pytest.mark.case("P04")
+    def test_rules_whose_owner_was_deleted_are_flagged_and_told_of_once_each(self, world: World) -> None:
+        first, second = joined(world), joined(world)
+        early, late = owned(world, first, "Early"), owned(world, second, "Late")
+        for leaver in (first, second):
+            with world.acting():
+                Membership.objects.filter(pk=leaver.pk).delete()
+            User.objects.get(pk=leaver.user_id).delete()
+            round_()
+            round_()
+
+        with world.acting():
+            assert rules.owner_gone() == [early, late]
+        titles = [notice.title for notice in notices(world, "owner_gone")]
+        assert titles == ["“Early” has lost its owner", "“Late” has lost its owner"]
+        assert {notice.cases for notice in notices(world, "owner_gone")} == {1}
+
+        heir = joined(world)
+        with world.acting():
+            rules.give(early.pk, owner_id=heir.user_id)
+        round_()
+        with world.acting():
+            Membership.objects.filter(pk=heir.pk).delete()
+        User.objects.get(pk=heir.user_id).delete()
+        round_()
+        assert [notice.title for notice in notices(world, "owner_gone")][2:] == ["“Early” has lost its owner"]
+
+    def test_many_rules_without_an_owner_are_one_notice(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(owners, "SUBJECT", 12)
+        leaver = joined(world)
+        for name in ("One", "Two", "Three"):
+            owned(world, leaver, name)
+        with world.acting():
+            Membership.objects.filter(pk=leaver.pk).delete()
+        User.objects.get(pk=leaver.user_id).delete()
+        round_()
+        round_()
+        [notice] = notices(world, "owner_gone")
+        assert notice.title == "3 rules have lost their owner"
 
     def test_an_owner_who_came_back_and_leaves_again_is_told_of_again(self, world: World) -> None:
         leaver = joined(world)

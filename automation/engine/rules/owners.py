@@ -1,6 +1,9 @@
 """Gives rules to other people, and tells of those whose owner has left: they go on, and nobody looks after them."""
 
+from collections.abc import Iterable, Sequence
+
 from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext as _
 
 from automation.engine import notices
@@ -8,6 +11,8 @@ from automation.engine.operate import Refused
 from automation.engine.references import people
 from automation.engine.rules.finding import find, record
 from automation.models import Notice, Rule
+
+OWNERLESS, SUBJECT = "rules:", 200  # begins the subject of a notice about rules without any owner; its length
 
 
 def give(rule_id: int, *, owner_id: int, reason: str = "") -> None:
@@ -30,31 +35,73 @@ def owned_by(owner_id: int) -> list[Rule]:
 
 
 def owner_gone() -> list[Rule]:
-    """The current tenant's rules that are on and whose owner has left the tenant or can't log in any more."""
-    there = people().values("user_id")
-    alone = Rule.objects.filter(on=True, deleted_at=None, owner__isnull=False).exclude(owner__in=there)
+    """The current tenant's rules that are on and that nobody looks after.
+
+    Their owner has left the tenant, can't log in any more, or was deleted; or they never had one.
+    """
+    there = people().filter(user_id=OuterRef("owner_id"))
+    alone = Rule.objects.filter(~Exists(there), on=True, deleted_at=None)
     return list(alone.select_related("owner").order_by("position", "id"))
 
 
 def tell_owners_gone() -> list[Rule]:
     """Tells the current tenant's admins of each owner who has left rules behind that are on, once and of all of them.
 
+    Rules whose owner was deleted say no more whose they were: those that weren't told of yet are told of together.
+
     They go on: their runs act as the tenant's automation, not as a person. Answers the rules, told now or before.
     """
     _forget_who_came_back()
     owners: dict[int | None, list[Rule]] = {}
-    alone = owner_gone()
+    alone, known = owner_gone(), _known_without_owner()
     for rule in alone:
-        owners.setdefault(rule.owner_id, []).append(rule)
-    if alone:
+        if rule.owner_id is not None or not any(first <= rule.pk <= last for first, last in known):
+            owners.setdefault(rule.owner_id, []).append(rule)
+    if owners:
         with transaction.atomic():
-            told = (notices.owner_gone_notice(theirs) for theirs in owners.values())
+            told = (notices.owner_gone_notice(theirs, subject=_subject(theirs)) for theirs in owners.values())
             notices.tell([notice for notice in told if notice is not None])
     return alone
 
 
+def _subject(theirs: Sequence[Rule]) -> str:
+    owner_id = theirs[0].owner_id
+    return _ownerless(rule.pk for rule in theirs) if owner_id is None else f"owner:{owner_id}"
+
+
 def _forget_who_came_back() -> None:
-    """An owner who is there again may leave again, and is told of again then."""
+    """An owner who is there again may leave again, and is told of again then; so is a rule that has one again."""
     for notice in Notice.objects.filter(kind=notices.OWNER_GONE, period=notices.GONE):
-        if people().filter(user_id=notice.subject.rpartition(":")[2]).exists():
+        if notice.subject.startswith(OWNERLESS):
+            _forget_owned(notice)
+        elif people().filter(user_id=notice.subject.rpartition(":")[2]).exists():
             Notice.objects.filter(pk=notice.pk).update(period=f"until {notice.pk}")
+
+
+def _forget_owned(notice: Notice) -> None:
+    """Leaves in the subject of a notice the rules that still have no owner."""
+    named = Q(pk__in=[])
+    for first, last in _spans(notice.subject):
+        named |= Q(pk__range=(first, last))
+    left = list(Rule.objects.filter(named, owner=None, deleted_at=None).values_list("pk", flat=True))
+    now = {"subject": _ownerless(left)} if left else {"period": f"until {notice.pk}"}
+    Notice.objects.filter(pk=notice.pk).exclude(**now).update(**now)
+
+
+def _known_without_owner() -> list[tuple[int, int]]:
+    """The rules without an owner that the admins were told of, as spans of ids."""
+    told = Notice.objects.filter(kind=notices.OWNER_GONE, period=notices.GONE, subject__startswith=OWNERLESS)
+    return [span for subject in told.values_list("subject", flat=True) for span in _spans(subject)]
+
+
+def _ownerless(rule_ids: Iterable[int]) -> str:
+    """The subject of a notice about rules without an owner: their ids, or one span of them where they are many."""
+    named = sorted(rule_ids)
+    subject = OWNERLESS + ",".join(map(str, named))
+    return subject if len(subject) <= SUBJECT else f"{OWNERLESS}{named[0]}-{named[-1]}"
+
+
+def _spans(subject: str) -> list[tuple[int, int]]:
+    """The ids of the rules that such a subject names."""
+    parts = (part.partition("-") for part in subject.removeprefix(OWNERLESS).split(","))
+    return [(int(first), int(last or first)) for first, _dash, last in parts]

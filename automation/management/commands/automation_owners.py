@@ -1,15 +1,16 @@
-"""Lists rules whose owner has left, and gives rules to somebody else."""
+"""Lists rules that nobody looks after, since their owner has left, and gives rules to somebody else."""
 
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import transaction
 
 from automation.engine import rules
 from automation.engine.operate import Refused
-from automation.management.arguments import add_json, add_reason, add_tenant, write_json, write_table
+from automation.management.arguments import add_dry_run, add_json, add_reason, add_tenant, write_json, write_table
 from automation.management.naming import rule_named, tenant_named
-from automation.management.verbs import person
+from automation.management.verbs import NOTHING_CHANGED, person
 from automation.models import Rule
 from tenants.context import acting_for
 
@@ -27,26 +28,32 @@ class Command(BaseCommand):
         which = parser.add_mutually_exclusive_group()
         which.add_argument("--rule", metavar="RULE", help="this rule, by its number or name")
         which.add_argument("--from", dest="owner", metavar="LOGIN", help="all rules of this user")
-        which.add_argument("--gone", action="store_true", help="all rules that are on and whose owner has left")
+        which.add_argument("--gone", action="store_true", help="all rules that are on and have no owner any more")
         parser.add_argument("--to", metavar="LOGIN", help="who gets them")
         add_reason(parser)
         add_json(parser)
+        add_dry_run(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Hands over where it is told to whom, and lists what is left without an owner."""
         chosen = options["rule"] or options["owner"] or options["gone"]
         if bool(chosen) != bool(options["to"]):
             raise CommandError("--to goes with one of --rule, --from and --gone.")
-        with acting_for(tenant_named(options["tenant"]).pk, person()):
+        with acting_for(tenant_named(options["tenant"]).pk, person()), transaction.atomic():
             if options["to"]:
                 self._hand_over(options)
-            left = rules.owner_gone()
+            left = list(rules.owner_gone())
+            if options["dry_run"]:
+                transaction.set_rollback(True)
+                self.stderr.write(NOTHING_CHANGED)
         if options["json"]:
             write_json(self.stdout, [{"rule": rule.pk, "name": rule.name, "owner": _login(rule)} for rule in left])
         elif not left:
             self.stdout.write("No rule that is on has lost its owner.")
         else:
-            write_table(self.stdout, ("rule", "name", "owner who left"), ((r.pk, r.name, _login(r)) for r in left))
+            write_table(
+                self.stdout, ("rule", "name", "owner who left"), ((r.pk, r.name, _login(r) or "(nobody)") for r in left)
+            )
 
     def _hand_over(self, options: dict[str, Any]) -> None:
         heir = _user(options["to"])
