@@ -164,6 +164,8 @@ def _plain(gate: Gate) -> str:
 
 def _switched(gate: Gate, state: RuleState, zone: ZoneInfo) -> str:
     changed = state.changed
+    if state.unaudited:
+        return _("The rule is off or deleted, and not by what the audit knows: nobody can say since when, or by whom.")
     if changed is None or changed.verb == "publish":
         return _("The rule was off.") if gate is Gate.OFF else _("The rule was deleted.")
     names = {"who": changed.actor, "when": moment(changed.at, zone), "why": changed.reason}

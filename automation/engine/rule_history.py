@@ -25,7 +25,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class RuleState:
-    """How a rule stood from `since` on; `changed` is what brought it there, None where the audit doesn't say."""
+    """How a rule stood from `since` on; `changed` is what brought it there, None where the audit doesn't say.
+
+    `unaudited`: it stands otherwise than the audit left it, so that somebody has switched it past the product, at some
+    moment since then.
+    """
 
     made: bool
     deleted: bool
@@ -33,6 +37,7 @@ class RuleState:
     version: RuleVersion | None
     since: datetime | None = None
     changed: Change | None = None
+    unaudited: bool = False
 
     @property
     def ran(self) -> bool:
@@ -85,8 +90,9 @@ def _states(rule: Rule, versions: Mapping[int, RuleVersion], entries: Iterable[A
         before = _before(state, entry, versions)
         if before is None:
             continue
-        change = Change(entry.at, entry.verb, entry.actor_name, entry.reason)
-        found.append(replace(state, since=entry.at, changed=change))
+        known = _is_as_left(state, entry)
+        change = Change(entry.at, entry.verb, entry.actor_name, entry.reason) if known else None
+        found.append(replace(state, since=entry.at, changed=change, unaudited=not known))
         state = before
     if not found or found[-1].since is None or found[-1].since > rule.created_at:
         found.append(replace(state, since=rule.created_at))
@@ -107,3 +113,11 @@ def _before(state: RuleState, entry: AuditEntry, versions: Mapping[int, RuleVers
     if "on" in before and "on" in after:
         return replace(state, on=bool(before["on"]))
     return None
+
+
+def _is_as_left(state: RuleState, entry: AuditEntry) -> bool:
+    """Whether a state that an entry brought about is what the entry says."""
+    after: Mapping[str, Any] = entry.after if isinstance(entry.after, dict) else {}
+    if entry.verb in ("delete", "undelete"):
+        return state.deleted == (entry.verb == "delete")
+    return "on" not in after or state.on == bool(after["on"])

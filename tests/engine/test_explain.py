@@ -21,6 +21,7 @@ from automation.engine.references import problems_of
 from automation.engine.ruleset import Anything
 from automation.engine.sources import importing
 from automation.models import Event, Rule, Run
+from automation.store import pauses
 from tests.engine.world import World, leaf, make_world, set_field, when
 from tests.factories import TicketFactory
 
@@ -87,6 +88,23 @@ def test_a_rule_that_was_off_says_who_switched_it_off_and_when(world: World) -> 
     off = next(answer for answer in told.answers if answer.gate is Gate.OFF)
     assert off.reason == "rule_off"
     assert off.sentence.startswith("The rule was off: Ana switched it off on ")
+
+
+def test_a_switch_that_the_audit_knows_nothing_of_is_not_put_on_who_switched_last(world: World) -> None:
+    rule = world.rule("Any", set_field("s", "priority", "high"))
+    ticket = world.ticket()
+    with world.acting():
+        rules.switch_off(rule.pk)
+        rules.switch_on(rule.pk)
+    with world.acting():
+        Rule.objects.filter(pk=rule.pk).update(on=False)
+        pauses.bump_rules(world.tenant.pk)
+    world.change(ticket, subject="While off")
+
+    off = next(answer for answer in asked(world, rule, ticket).answers if answer.gate is Gate.OFF)
+
+    assert "not by what the audit knows" in off.sentence
+    assert "Ana" not in off.sentence
 
 
 def test_each_event_is_judged_by_the_version_that_was_live_then(world: World) -> None:
