@@ -11,27 +11,24 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from automation.admin.asking import CompleteForm, ReasonForm, ReplayForm, ask
-from automation.admin.base import BY_TENANT, ReadOnlyAdmin, act, by_number, by_text, by_word, rows_link
+from automation.admin.asking import CompleteForm, ReasonForm, ReplayForm, ask, ask_why
+from automation.admin.base import BY_TENANT, COUNTED, ReadOnlyAdmin, act, by_number, by_text, by_word, rows_link
 from automation.core.states import ATTEMPT_OUTCOMES, RUN_STATES, STEP_STATES
 from automation.engine.operate import runs, steps
 from automation.engine.operate.leaving import left_behind
 from automation.engine.operate.replay import replay
 from automation.engine.operate.waking import wake
-from automation.engine.stuck import find
+from automation.engine.stuck import run_ids
 from automation.engine.trace import trace
-from automation.models import Attempt, DeadLetter, Lane, Run, StepExecution
+from automation.models import Attempt, DeadLetter, Run, StepExecution
 from tenants.context import acting_for
-from tenants.models import Tenant
 from tenants.validators import row_number
-
-LOOKED_AT = 50  # tenants whose runs are looked through for stuck ones; a list narrowed to a tenant looks at that one
 
 
 class StuckFilter(SimpleListFilter):
-    """Runs that don't get on: of the tenant that the list is narrowed to, or of the first ones."""
+    """Runs that don't get on: of the tenant that the list is narrowed to, or of all."""
 
-    title = _("stuck (of the first 50 tenants, unless one is chosen)")
+    title = _("stuck")
     parameter_name = "stuck"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
@@ -42,13 +39,7 @@ class StuckFilter(SimpleListFilter):
         """By their numbers: the detector looks at more than the runs' own rows."""
         if self.value() != "yes":
             return queryset
-        chosen = row_number(request.GET.get("tenant__id__exact", ""))
-        tenants = [chosen] if chosen else Tenant.objects.order_by("id").values_list("id", flat=True)[:LOOKED_AT]
-        found: list[int] = []
-        for tenant_id in tenants:
-            with acting_for(tenant_id):
-                found += [one.run_id for one in find()] if Lane.objects.filter(tenant_id=tenant_id).exists() else []
-        return queryset.filter(pk__in=found)
+        return queryset.filter(pk__in=run_ids(row_number(request.GET.get("tenant__id__exact", "")), limit=COUNTED))
 
 
 @admin.register(Run)
@@ -70,9 +61,12 @@ class RunAdmin(ReadOnlyAdmin):
     actions = ("cancel", "pause", "resume", "replay", "wake")
 
     @admin.action(description=_("Cancel the chosen runs"), permissions=["operate"])
-    def cancel(self, request: HttpRequest, rows: QuerySet[Run]) -> None:
+    def cancel(self, request: HttpRequest, rows: QuerySet[Run]) -> HttpResponse | None:
         """Ends them, or asks the workers that are on them to."""
-        act(request, rows, runs.cancel, done=str(_("Runs cancelled: %d.")))
+        return ask_why(
+            self, request, rows, runs.cancel,
+            title=str(_("Cancel the runs")), action="cancel", done=str(_("Runs cancelled: %d.")),
+        )  # fmt: skip
 
     @admin.action(description=_("Pause the chosen runs"), permissions=["operate"])
     def pause(self, request: HttpRequest, rows: QuerySet[Run]) -> HttpResponse | None:

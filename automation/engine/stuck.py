@@ -59,6 +59,11 @@ def find(*, limit: int = 200, longer_than: timedelta = LONG) -> list[Stuck]:
     return found + [_late(runs[one.run_id], one, lane, workers) for one in late if one.run_id in runs]
 
 
+def run_ids(tenant_id: int | None = None, *, limit: int = 1000) -> list[int]:
+    """The newest stuck runs, `limit` at most, of a tenant or of all: for lists of the installation's staff."""
+    return watch.stuck(tenant_id=tenant_id, before=clock.now() - LONG, limit=limit)
+
+
 def _forgotten(run: Run, steps: Iterable[OpenStep]) -> Stuck:
     why, step, verb = _why_forgotten(list(steps))
     sentences = {

@@ -33,6 +33,17 @@ SELECT x.id, x.kind, x.state, x.due_at, x.run_id, x.step_id, x.lost, x.deadline_
   LEFT JOIN automation_stepexecution s ON s.id = x.step_id
  WHERE l.id = automation_lane_of(%s) AND x.run_id IS NOT NULL ORDER BY x.due_at, x.id
 """
+STUCK = f"""
+WITH forgotten AS (
+  SELECT q.id FROM automation_run q
+   WHERE q.state IN ({LIVE}) AND (%(tenant)s::bigint IS NULL OR q.tenant_id = %(tenant)s) AND {FORGOTTEN}),
+late AS (
+  SELECT x.run_id FROM automation_lane l CROSS JOIN LATERAL (
+    SELECT y.run_id FROM automation_timer y WHERE y.lane_id = l.id AND y.state = 'pending' AND y.due_at < %(before)s
+       AND y.run_id IS NOT NULL ORDER BY y.due_at, y.id LIMIT %(limit)s) x
+   WHERE %(tenant)s::bigint IS NULL OR l.id = automation_lane_of(%(tenant)s))
+SELECT id FROM forgotten UNION SELECT run_id FROM late ORDER BY 1 DESC LIMIT %(limit)s
+"""  # noqa: S608 states of the table
 STEPS = f"""
 SELECT s.run_id, s.id, s.path, s.state, s.kind, x.id IS NOT NULL FROM automation_stepexecution s
   LEFT JOIN automation_timer x ON x.step_id = s.id
@@ -102,6 +113,12 @@ def is_forgotten(run_id: int) -> bool:
 def overdue(tenant_id: int, *, since: timedelta, now: datetime, limit: int) -> list[Overdue]:
     """The tenant's timers that have been due for longer than `since`, the oldest first."""
     return [Overdue(*row) for row in statements.rows(OVERDUE, [tenant_id, now - since, limit, tenant_id])]
+
+
+def stuck(*, tenant_id: int | None, before: datetime, limit: int) -> list[int]:
+    """The newest stuck runs of a tenant, or of all in one statement: forgotten, or due since before that moment."""
+    about = {"tenant": tenant_id, "before": before, "limit": limit}
+    return [row[0] for row in statements.rows(STUCK, about)]
 
 
 def open_steps(run_ids: Sequence[int]) -> dict[int, list[OpenStep]]:
