@@ -1,6 +1,7 @@
 """A page between an admin's action and its verb that asks for what the verb needs."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -25,6 +26,17 @@ class ReasonForm(forms.Form):
 
     reason = forms.CharField(
         label=_("Reason"), max_length=REASON, required=False, widget=forms.TextInput(attrs={"size": 60})
+    )
+
+
+class NeededReasonForm(forms.Form):
+    """Why, for what can't be taken back or stops others' work."""
+
+    reason = forms.CharField(
+        label=_("Reason"),
+        max_length=REASON,
+        widget=forms.TextInput(attrs={"size": 60}),
+        help_text=_("Kept in the audit, and shown to the tenant's people."),
     )
 
 
@@ -94,3 +106,20 @@ def ask(
         "apply": APPLY,
     }
     return TemplateResponse(request, "admin/automation/ask.html", context)
+
+
+def ask_why(
+    page: "ModelAdmin[Any]",
+    request: HttpRequest,
+    rows: "QuerySet[Any]",
+    verb: Callable[..., object],
+    *,
+    title: str,
+    action: str,
+    done: str,
+) -> HttpResponse | None:
+    """Asks for the reason, and does the verb, which takes it as `reason`, to each of the chosen rows."""
+    return ask(
+        page, request, rows, NeededReasonForm, title=title, action=action,
+        verb=lambda given: partial(verb, **given), done=done,
+    )  # fmt: skip

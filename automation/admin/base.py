@@ -160,22 +160,27 @@ class ReadOnlyAdmin(admin.ModelAdmin[Any]):
 
 
 def act(request: HttpRequest, rows: Iterable[Any], verb: Callable[[int], object], *, done: str) -> None:
-    """Does a verb to each row for its own tenant, and says what was done and what was refused; at most `AT_ONCE`."""
+    """Does a verb to each row for its own tenant, and says what was done and what was refused; at most `AT_ONCE`.
+
+    A verb that answers False has found that it was done already.
+    """
     chosen = list(rows[: AT_ONCE + 1]) if isinstance(rows, QuerySet) else list(rows)
     if len(chosen) > AT_ONCE:
         messages.error(request, _("At most %d at once: choose fewer.") % AT_ONCE)
         return
-    refused = []
+    refused, needless = [], 0
     for row in chosen:
         with acting_for(row.tenant_id):
             try:
-                verb(row.pk)
+                needless += verb(row.pk) is False
             except (Refused, DefinitionError) as problem:
                 refused.append(f"{row}: {problem}")
             except ObjectDoesNotExist:
                 refused.append(_("%s: it is gone already.") % row)
-    if len(chosen) > len(refused):
-        messages.success(request, done % (len(chosen) - len(refused)))
+    if len(chosen) > len(refused) + needless:
+        messages.success(request, done % (len(chosen) - len(refused) - needless))
+    if needless:
+        messages.info(request, _("Done already, so nothing was changed: %d.") % needless)
     for text in refused:
         messages.error(request, text)
 

@@ -1,15 +1,15 @@
 """Connections: staff keep endpoints and secrets for tenants; a secret that was typed is never shown again."""
 
-from functools import partial
 from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 
+from automation.admin.asking import ask_why
 from automation.admin.base import BY_TENANT, CappedPaginator, act, by_word
 from automation.admin.references import NamedByRules, say_off
 from automation.core.breaker import BREAKER_STATES
@@ -17,8 +17,6 @@ from automation.engine import connections
 from automation.engine.operate import Refused, pause
 from automation.models import Connection
 from tenants.audited import AuditedAdmin
-
-BY_STAFF = "by staff"
 
 
 class ConnectionForm(forms.ModelForm[Connection]):
@@ -127,9 +125,12 @@ class ConnectionAdmin(NamedByRules, AuditedAdmin):
         act(request, rows, connections.switch_on, done=str(_("%d connections are on.")))
 
     @admin.action(description=_("Pause: steps that use it wait"), permissions=["change"])
-    def hold(self, request: HttpRequest, rows: QuerySet[Connection]) -> None:
+    def hold(self, request: HttpRequest, rows: QuerySet[Connection]) -> HttpResponse | None:
         """Steps that use them wait until they are resumed."""
-        act(request, rows, partial(pause.pause_connection, reason=BY_STAFF), done=str(_("%d connections are paused.")))
+        return ask_why(
+            self, request, rows, pause.pause_connection,
+            title=str(_("Pause the connections")), action="hold", done=str(_("%d connections are paused.")),
+        )  # fmt: skip
 
     @admin.action(description=_("Resume: what waits goes on at once"), permissions=["change"])
     def go_on(self, request: HttpRequest, rows: QuerySet[Connection]) -> None:

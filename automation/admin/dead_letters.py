@@ -10,10 +10,10 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from automation.admin.asking import PaceForm, ask
+from automation.admin.asking import PaceForm, ask, ask_why
 from automation.admin.base import BY_TENANT, ReadOnlyAdmin, act, by_number, by_word, pretty
 from automation.core.states import BULK_STATES, Reason
-from automation.engine.operate import bulk, dead_letters
+from automation.engine.operate import bulk, dead_letters, fitting
 from automation.models import BulkJob, DeadLetter
 
 
@@ -34,15 +34,7 @@ class Open(SimpleListFilter):
 
 def _start_alike(given: dict[str, Any], letter_id: int) -> None:
     """A job for all open dead letters of the same rule, step, reason and error."""
-    letter = DeadLetter.objects.select_related("run", "step").get(pk=letter_id)
-    bulk.start(
-        "retry",
-        rule_id=letter.run.rule_id if letter.run else None,
-        step=letter.step.path if letter.step else "",
-        reason_code=letter.reason,
-        error=letter.error,
-        **given,
-    )
+    bulk.start("retry", **fitting.like(letter_id), **given)
 
 
 @admin.register(BulkJob)
@@ -63,9 +55,12 @@ class BulkJobAdmin(ReadOnlyAdmin):
         return job.done
 
     @admin.action(description=_("End the chosen jobs"), permissions=["operate"])
-    def cancel(self, request: HttpRequest, rows: QuerySet[BulkJob]) -> None:
+    def cancel(self, request: HttpRequest, rows: QuerySet[BulkJob]) -> HttpResponse | None:
         """What they have put into the line and nobody has begun goes back."""
-        act(request, rows, bulk.cancel, done=str(_("Jobs ended: %d.")))
+        return ask_why(
+            self, request, rows, bulk.cancel,
+            title=str(_("End the jobs")), action="cancel", done=str(_("Jobs ended: %d.")),
+        )  # fmt: skip
 
 
 @admin.register(DeadLetter)
@@ -91,14 +86,20 @@ class DeadLetterAdmin(ReadOnlyAdmin):
         act(request, rows, dead_letters.retry, done=str(_("Tried again: %d.")))
 
     @admin.action(description=_("Send again as new: receivers take it for another effect"), permissions=["operate"])
-    def retry_as_new(self, request: HttpRequest, rows: QuerySet[DeadLetter]) -> None:
+    def retry_as_new(self, request: HttpRequest, rows: QuerySet[DeadLetter]) -> HttpResponse | None:
         """Under new keys."""
-        act(request, rows, partial(dead_letters.retry, as_new=True), done=str(_("Sent again as new: %d.")))
+        return ask_why(
+            self, request, rows, partial(dead_letters.retry, as_new=True),
+            title=str(_("Send again as new")), action="retry_as_new", done=str(_("Sent again as new: %d.")),
+        )  # fmt: skip
 
     @admin.action(description=_("Give up: the runs stay failed"), permissions=["operate"])
-    def discard(self, request: HttpRequest, rows: QuerySet[DeadLetter]) -> None:
+    def discard(self, request: HttpRequest, rows: QuerySet[DeadLetter]) -> HttpResponse | None:
         """Nothing is tried again."""
-        act(request, rows, dead_letters.discard, done=str(_("Given up: %d.")))
+        return ask_why(
+            self, request, rows, dead_letters.discard,
+            title=str(_("Give up")), action="discard", done=str(_("Given up: %d.")),
+        )  # fmt: skip
 
     @admin.action(description=_("Retry all cases of the chosen errors at a pace"), permissions=["operate"])
     def retry_alike(self, request: HttpRequest, rows: QuerySet[DeadLetter]) -> HttpResponse | None:

@@ -12,7 +12,7 @@ from django.utils.html import format_html_join
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext_lazy as _
 
-from automation.admin.asking import PostponeForm, ask
+from automation.admin.asking import PostponeForm, ask, ask_why
 from automation.admin.base import BY_TENANT, CappedPaginator, ReadOnlyAdmin, act, by_number, by_word
 from automation.core.states import TIMER_KINDS, TIMER_STATES
 from automation.engine import limits
@@ -20,6 +20,8 @@ from automation.engine.operate import Refused, timers
 from automation.engine.usage import usage
 from automation.models import Lane, Limits, Timer, Worker
 from tenants.audited import AuditedAdmin
+
+MOST, MOST_DAYS = 2_000_000_000, 36_500
 
 
 class OfTenantAdmin(AuditedAdmin):
@@ -80,16 +82,22 @@ class LaneAdmin(OfTenantAdmin):
 class LimitsForm(forms.ModelForm[Limits]):
     """The limits, with the revision that they were read at."""
 
+    max_depth = forms.IntegerField(min_value=1, max_value=10, help_text=_("Rules that may follow each other."))
+    events_kept = forms.IntegerField(
+        min_value=0, max_value=MOST, help_text=_("The newest so many keep their facts, whatever their age.")
+    )
+    rules = forms.IntegerField(min_value=0, max_value=MOST, help_text=_("Rules that the tenant may have."))
+    retention_days = forms.IntegerField(
+        min_value=1, max_value=MOST_DAYS, help_text=_("What runs read, sent and were answered is kept for so long.")
+    )
+    header_days = forms.IntegerField(
+        min_value=1, max_value=MOST_DAYS, help_text=_("Afterwards nothing of a run is left.")
+    )
     revision = forms.IntegerField(widget=forms.HiddenInput)
 
     class Meta:
         model = Limits
         fields = ("max_depth", "events_kept", "rules", "retention_days", "header_days", "revision")
-        help_texts = {
-            "events_kept": _("The newest so many keep their facts, whatever their age."),
-            "retention_days": _("What runs read, sent and were answered is kept for so long."),
-            "header_days": _("Afterwards nothing of a run is left."),
-        }
 
     def clean(self) -> dict[str, Any] | None:
         """Refuse a form that was filled on an older revision, saying what has changed since."""
@@ -178,9 +186,12 @@ class TimerAdmin(ReadOnlyAdmin):
         )  # fmt: skip
 
     @admin.action(description=_("Cancel what waits for the chosen timers"), permissions=["operate"])
-    def cancel(self, request: HttpRequest, rows: QuerySet[Timer]) -> None:
+    def cancel(self, request: HttpRequest, rows: QuerySet[Timer]) -> HttpResponse | None:
         """Their runs end as cancelled."""
-        act(request, rows, timers.cancel, done=str(_("Cancelled: %d.")))
+        return ask_why(
+            self, request, rows, timers.cancel,
+            title=str(_("Cancel the runs that wait")), action="cancel", done=str(_("Cancelled: %d.")),
+        )  # fmt: skip
 
 
 @admin.register(Worker)

@@ -1,7 +1,5 @@
 """Rules and their versions: written on the tenants' pages, switched and paused here."""
 
-from functools import partial
-
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -10,6 +8,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
+from automation.admin.asking import ask_why
 from automation.admin.base import BY_TENANT, ReadOnlyAdmin, act, by_number, pretty, rows_link
 from automation.admin.explain import why_view
 from automation.admin.findings import findings_list
@@ -19,8 +18,6 @@ from automation.engine import rules
 from automation.engine.operate import pause
 from automation.models import Backtest, Rule, RuleVersion, Run
 from tenants.context import acting_for
-
-BY_STAFF = "by staff"
 
 
 @admin.register(Rule)
@@ -57,14 +54,20 @@ class RuleAdmin(RulePages):
         act(request, rows, rules.switch_on, done=str(_("Rules switched on: %d.")))
 
     @admin.action(description=_("Switch off, and hold what waits"), permissions=["operate"])
-    def switch_off(self, request: HttpRequest, rows: QuerySet[Rule]) -> None:
+    def switch_off(self, request: HttpRequest, rows: QuerySet[Rule]) -> HttpResponse | None:
         """New events don't start them; waiting runs are held."""
-        act(request, rows, rules.switch_off, done=str(_("Rules switched off: %d.")))
+        return ask_why(
+            self, request, rows, rules.switch_off,
+            title=str(_("Switch off")), action="switch_off", done=str(_("Rules switched off: %d.")),
+        )  # fmt: skip
 
     @admin.action(description=_("Pause: events are kept as runs that wait"), permissions=["operate"])
-    def hold(self, request: HttpRequest, rows: QuerySet[Rule]) -> None:
+    def hold(self, request: HttpRequest, rows: QuerySet[Rule]) -> HttpResponse | None:
         """They still get their runs, which wait."""
-        act(request, rows, partial(pause.pause_rule, reason=BY_STAFF), done=str(_("Rules paused: %d.")))
+        return ask_why(
+            self, request, rows, pause.pause_rule,
+            title=str(_("Pause the rules")), action="hold", done=str(_("Rules paused: %d.")),
+        )  # fmt: skip
 
     @admin.action(description=_("Resume"), permissions=["operate"])
     def go_on(self, request: HttpRequest, rows: QuerySet[Rule]) -> None:
@@ -72,14 +75,20 @@ class RuleAdmin(RulePages):
         act(request, rows, pause.resume_rule, done=str(_("Rules resumed: %d.")))
 
     @admin.action(description=_("Cancel the runs on older versions"), permissions=["operate"])
-    def cancel_older(self, request: HttpRequest, rows: QuerySet[Rule]) -> None:
+    def cancel_older(self, request: HttpRequest, rows: QuerySet[Rule]) -> HttpResponse | None:
         """Runs on the live version go on."""
-        act(request, rows, rules.cancel_older, done=str(_("Rules whose older runs were cancelled: %d.")))
+        return ask_why(
+            self, request, rows, rules.cancel_older, title=str(_("Cancel the runs on older versions")),
+            action="cancel_older", done=str(_("Rules whose older runs were cancelled: %d.")),
+        )  # fmt: skip
 
     @admin.action(description=_("Bring back what was deleted"), permissions=["operate"])
-    def undelete(self, request: HttpRequest, rows: QuerySet[Rule]) -> None:
+    def undelete(self, request: HttpRequest, rows: QuerySet[Rule]) -> HttpResponse | None:
         """Switched off; within 30 days."""
-        act(request, rows, partial(rules.undelete, reason=BY_STAFF), done=str(_("Rules brought back: %d.")))
+        return ask_why(
+            self, request, rows, rules.undelete,
+            title=str(_("Bring back")), action="undelete", done=str(_("Rules brought back: %d.")),
+        )  # fmt: skip
 
     @admin.display(description=_("pages"))
     def doors_to(self, rule: Rule) -> SafeString:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -98,6 +99,7 @@ def of_json(given: Any, spec: RuleSpec, *, rule_id: int | None) -> Sample:
     trigger, record = spec.trigger, given.get("record")
     if given.get("model", trigger.model) != trigger.model:
         raise Refused(_("This rule is for records of %(model)s.") % {"model": trigger.model})
+    _refuse_unknown_fields(given, trigger.model)
     snapshot, cut = dict(given.get("snapshot", {})), list[str]()
     if record is not None:
         present, cut = _present(registry.model(trigger.model), record)
@@ -110,6 +112,22 @@ def of_json(given: Any, spec: RuleSpec, *, rule_id: int | None) -> Sample:
     sample = _sample(trigger, facts, record, origin=_("your own JSON"), rule_id=rule_id)
     sample = replace(sample, made_up=record is None and trigger.model != "", source=given.get("source", sample.source))
     return replace(sample, name=given.get("name", sample.name))
+
+
+def _refuse_unknown_fields(given: Mapping[str, Any], model: str) -> None:
+    """`Refused` for the value of a field that such records don't have: nothing would ever read it."""
+    entry = registry.models.get(model)
+    for part in ("snapshot", "before", "after"):
+        known = entry.fields if entry is not None else {}
+        wrong = next((name for name in given.get(part, {}) if name not in known), None)
+        if wrong is not None:
+            names = {"model": model or "-", "field": str(wrong)[:80], "near": ", ".join(_near(wrong, known)) or "-"}
+            raise Refused(_("A %(model)s has no field “%(field)s”. It has: %(near)s") % names)
+
+
+def _near(name: str, known: Iterable[str]) -> list[str]:
+    """The names that were probably meant, or all."""
+    return get_close_matches(name, list(known), n=5, cutoff=0.5) or sorted(known)
 
 
 def _present(entry: Automatable, record: int) -> tuple[dict[str, Any], list[str]]:
@@ -171,7 +189,8 @@ def _pretended(
     """Before, after, and what was assumed about them."""
     unknown = sorted(set(was) - set(entry.fields))
     if unknown:
-        raise Refused(_("A %(model)s has no field “%(field)s”.") % {"model": entry.label, "field": unknown[0][:80]})
+        names = {"model": entry.label, "field": unknown[0][:80], "near": ", ".join(_near(unknown[0], entry.fields))}
+        raise Refused(_("A %(model)s has no field “%(field)s”. It has: %(near)s") % names)
     watched = {path: snapshot.get(path) for path in entry.watched}
     if change == "created":
         return {}, {path: raw for path, raw in watched.items() if raw not in (None, "", [])}, ()

@@ -1,7 +1,7 @@
 """Tries a rule out: the real engine in a transaction that is always rolled back, with effects only captured."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
@@ -127,6 +127,7 @@ class _Trial:
         rule = self._compiled()
         if rule.spec is None:
             raise Refused(rule.broken)
+        _refuse_unknown_steps(rule.spec, self.options.answers)
         sample = choose(rule.spec)
         if sample.made_up:
             sample = _with_record(sample)
@@ -177,6 +178,16 @@ class _Trial:
             path=sample.path,
             created_at=self.options.at or sample.at or clock.now(),
         )
+
+
+def _refuse_unknown_steps(spec: RuleSpec, names: Iterable[str]) -> None:
+    """`Refused` for an answer of a step that the rule doesn't have, or that asks nobody outside."""
+    outside = {name for node in spec.nodes if node.kind == "action" and not node.local for name in (node.id, node.path)}
+    wrong = next((name for name in names if name != "*" and name not in outside), None)
+    if wrong is not None:
+        steps = ", ".join(node.id for node in spec.nodes if node.id in outside) or "-"
+        about = {"step": wrong[:80], "steps": steps}
+        raise Refused(_("The rule has no outside step “%(step)s”. It has: %(steps)s") % about)
 
 
 def _reentering(rule: Compiled) -> Compiled:

@@ -24,20 +24,24 @@ class ErrorGroup:
     newest_id: int = 0
     oldest_at: datetime | None = None
     newest_at: datetime | None = None
-    run_ids: list[int] = field(default_factory=list)  # of the newest ones, `SHOWN` at most
+    letter_ids: list[int] = field(default_factory=list)  # the newest ones, `shown` at most, and their runs
+    run_ids: list[int] = field(default_factory=list)
     snapshot: dict[str, Any] = field(default_factory=dict)
 
     @property
     def filters(self) -> dict[str, Any]:
-        """What a bulk job takes to work off just this group."""
+        """What a bulk job takes to work off just this group; `automation_retry --group` with any of its letters."""
         return {"rule_id": self.rule_id, "step": self.step, "reason": self.reason, "error": self.error}
 
 
 SHOWN = 20
 
 
-def error_groups(*, rule_id: int | None = None, reason: str = "") -> list[ErrorGroup]:
-    """The current tenant's open dead letters by error, the largest group first; the newest `COUNTED` are looked at."""
+def error_groups(*, rule_id: int | None = None, reason: str = "", shown: int = SHOWN) -> list[ErrorGroup]:
+    """The current tenant's open dead letters by error, the largest group first; the newest `COUNTED` are looked at.
+
+    Of each group the numbers of the newest `shown` letters are named.
+    """
     letters = DeadLetter.objects.filter(resolved_at=None)
     if rule_id is not None:
         letters = letters.filter(run__rule_id=rule_id)
@@ -54,8 +58,9 @@ def error_groups(*, rule_id: int | None = None, reason: str = "") -> list[ErrorG
             group.newest_id, group.newest_at, group.example = one["id"], one["opened_at"], one["error"]
         group.count += 1
         group.oldest_at = one["opened_at"]
-        if one["run_id"] is not None and len(group.run_ids) < SHOWN:
-            group.run_ids.append(one["run_id"])
+        if len(group.letter_ids) < shown:
+            group.letter_ids.append(one["id"])
+            group.run_ids += [] if one["run_id"] is None else [one["run_id"]]
     newest = dict(
         DeadLetter.objects.filter(pk__in=[group.newest_id for group in groups.values()]).values_list("id", "snapshot")
     )

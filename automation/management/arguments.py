@@ -25,6 +25,11 @@ def add_reason(parser: CommandParser) -> None:
     parser.add_argument("--reason", metavar="TEXT", default="", help="kept in the audit")
 
 
+def add_dry_run(parser: CommandParser) -> None:
+    """`--dry-run`: says what would be done, and changes nothing."""
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be done; nothing is changed")
+
+
 def add_rule(parser: CommandParser, text: str) -> None:
     """`--rule RULE`, by its number or name."""
     parser.add_argument("--rule", metavar="RULE", help=f"{text}, by its number or name")

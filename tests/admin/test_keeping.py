@@ -271,7 +271,20 @@ class TestShares:
         page = staff.post(f"/admin/automation/limits/{row.pk}/change/", {**values, "max_depth": 5}).content.decode()
         assert "at least as long as their details" in page
 
-    def test_a_depth_beyond_ten_is_refused(self, staff: Client, acme: Place) -> None:
+    @pytest.mark.parametrize(
+        ("name", "value", "said"),
+        [
+            ("max_depth", 11, "less than or equal to 10"),
+            ("max_depth", -1, "greater than or equal to 1"),
+            ("events_kept", -1, "greater than or equal to 0"),
+            ("rules", -1, "greater than or equal to 0"),
+            ("retention_days", 0, "greater than or equal to 1"),
+            ("header_days", 10**9, "less than or equal to 36500"),
+        ],
+    )
+    def test_limits_that_make_no_sense_are_refused_beside_their_field(
+        self, staff: Client, acme: Place, name: str, value: int, said: str
+    ) -> None:
         row = Limits.objects.get(tenant=acme.tenant)
         values = {
             "events_kept": 1000,
@@ -279,7 +292,9 @@ class TestShares:
             "retention_days": 30,
             "header_days": 400,
             "revision": row.revision,
-            "max_depth": 11,
+            "max_depth": 5,
+            name: value,
         }
 
-        assert "errorlist" in staff.post(f"/admin/automation/limits/{row.pk}/change/", values).content.decode()
+        page = staff.post(f"/admin/automation/limits/{row.pk}/change/", values)
+        assert said in str(page.context["adminform"].form.errors[name])

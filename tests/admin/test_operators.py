@@ -39,6 +39,9 @@ def test_a_run_is_paused_with_a_reason_and_goes_on(staff: Client, acme: Place) -
         run = make_live_run(make_rule(acme.tenant))
 
     assert "Runs paused: 1." in applied(staff, "run", "pause", run.pk, reason="look first")
+    again = applied(staff, "run", "pause", run.pk, reason="once more")
+    assert "Done already, so nothing was changed: 1." in again
+    assert "Runs paused" not in again
     page = staff.get(f"/admin/automation/run/{run.pk}/change/").content.decode()
     assert "paused by itself. Reason given: look first" in page
     assert "never happens: tell" in page
@@ -98,7 +101,7 @@ def test_a_timer_is_put_off_made_due_and_cancelled(staff: Client, acme: Place) -
     applied(staff, "timer", "postpone", timer.pk, until=f"{until:%Y-%m-%d %H:%M:%S}")
     assert Timer.objects.get().due_at == until
     assert "Timers due now: 1." in act(staff, "timer", "run_now", timer.pk)
-    assert "Cancelled: 1." in act(staff, "timer", "cancel", timer.pk)
+    assert "Cancelled: 1." in applied(staff, "timer", "cancel", timer.pk, reason="not needed")
 
     assert not Timer.objects.exists()
 
@@ -115,7 +118,9 @@ def test_all_cases_of_an_error_are_retried_by_a_job_that_can_be_ended(staff: Cli
         assert (job.rate, job.stop_after, job.actor, job.filters["step"]) == (0.5, 2, "Rosa Staff", "page")
         bulk.work(late=1)
         assert DeadLetter.objects.filter(resolved_at=None).count() == 2
-    assert "Jobs ended: 1." in act(staff, "bulkjob", "cancel", job.pk)
+        entry = AuditEntry.objects.get(verb="retry")
+        assert (entry.reason, entry.after["bulk"]) == ("is back", job.pk)
+    assert "Jobs ended: 1." in applied(staff, "bulkjob", "cancel", job.pk, reason="enough")
 
 
 def test_stuck_runs_are_found_and_woken(staff: Client, acme: Place) -> None:

@@ -162,17 +162,17 @@ def test_the_queues_own_tables_are_not_in_the_admin(staff: Client) -> None:
 
 
 class TestActions:
-    def act(self, staff: Client, name: str, action: str, *ids: int) -> Any:
-        return staff.post(
-            f"/admin/automation/{name}/", {"action": action, "_selected_action": [str(one) for one in ids]}, follow=True
-        )
+    def act(self, staff: Client, name: str, action: str, *ids: int, reason: str = "") -> Any:
+        form = {"action": action, "_selected_action": [str(one) for one in ids]}
+        told = {"apply": "yes", "reason": reason} if reason else {}
+        return staff.post(f"/admin/automation/{name}/", form | told, follow=True)
 
     def test_runs_are_cancelled_by_the_verb(self, staff: Client, acme: Place) -> None:
         with every_tenant():
             ended = Run.objects.get(state="failed")
             [free, busy] = Run.objects.filter(state="running").order_by("id")
 
-        page = self.act(staff, "run", "cancel", free.pk, busy.pk, ended.pk).content.decode()
+        page = self.act(staff, "run", "cancel", free.pk, busy.pk, ended.pk, reason="wrong text").content.decode()
 
         assert "Runs cancelled: 2." in page
         assert "ended already" in page
@@ -180,31 +180,55 @@ class TestActions:
             assert Run.objects.get(pk=free.pk).state == "cancelled"
             assert Run.objects.get(pk=busy.pk).cancel_requested_at is not None
             entry = AuditEntry.objects.get(verb="cancel", target=f"run:{free.pk}")
-        assert (entry.actor_name, entry.tenant_id) == ("Rosa Staff", acme.tenant.pk)
+        assert (entry.actor_name, entry.tenant_id, entry.reason) == ("Rosa Staff", acme.tenant.pk, "wrong text")
+
+    @pytest.mark.parametrize(
+        ("name", "action"), [("run", "cancel"), ("deadletter", "discard"), ("rule", "hold"), ("rule", "switch_off")]
+    )
+    def test_what_ends_or_stops_work_is_asked_why_first(
+        self, staff: Client, acme: Place, name: str, action: str
+    ) -> None:
+        with every_tenant():
+            models: dict[str, Any] = {"run": Run, "deadletter": DeadLetter, "rule": Rule}
+            row = models[name].objects.order_by("id").last()
+            entries = AuditEntry.objects.count()
+        assert row is not None
+
+        page = self.act(staff, name, action, row.pk).content.decode()
+        assert 'name="reason"' in page
+        again = self.act(staff, name, action, row.pk, reason=" ").content.decode()
+
+        assert "This field is required." in again
+        with every_tenant():
+            assert AuditEntry.objects.exclude(verb="staff.viewed").count() == entries
 
     def test_a_dead_letter_is_retried_as_new_or_given_up(self, staff: Client, acme: Place) -> None:
         with every_tenant():
             letter = DeadLetter.objects.get()
 
-        self.act(staff, "deadletter", "retry_as_new", letter.pk)
-        page = self.act(staff, "deadletter", "discard", letter.pk)
+        self.act(staff, "deadletter", "retry_as_new", letter.pk, reason="it never came")
+        page = self.act(staff, "deadletter", "discard", letter.pk, reason="too late")
 
         with every_tenant():
             assert DeadLetter.objects.get().resolution == "retried_as_new"
+            assert AuditEntry.objects.get(verb="retry").reason == "it never came"
         assert page.status_code == 200
 
     def test_a_rule_is_switched_and_paused(self, staff: Client, acme: Place) -> None:
         with every_tenant():
             rule = Rule.objects.get()
 
-        self.act(staff, "rule", "switch_off", rule.pk)
+        self.act(staff, "rule", "switch_off", rule.pk, reason="it pages at night")
         with every_tenant():
             assert not Rule.objects.get().on
+            assert AuditEntry.objects.get(verb="switch_off").reason == "it pages at night"
         self.act(staff, "rule", "switch_on", rule.pk)
-        self.act(staff, "rule", "hold", rule.pk)
+        self.act(staff, "rule", "hold", rule.pk, reason="look first")
         with acting_for(acme.tenant.pk):
             assert Rule.objects.get().on
-            assert pause.open_pause(rule.pk) is not None
+            held = pause.open_pause(rule.pk)
+            assert held is not None
+            assert held.reason == "look first"
         self.act(staff, "rule", "go_on", rule.pk)
         with acting_for(acme.tenant.pk):
             assert pause.open_pause(rule.pk) is None

@@ -103,7 +103,8 @@ def test_a_rule_is_deleted_with_a_reason_and_brought_back(staff: Client, acme: P
     assert (entry.reason, entry.actor_name, entry.tenant_id) == ("not used", "Rosa Staff", acme.tenant.pk)
     assert staff.get(page(rule, "delete")).status_code == 404
 
-    staff.post("/admin/automation/rule/", {"action": "undelete", "_selected_action": [rule.pk]})
+    told = {"action": "undelete", "_selected_action": [rule.pk], "apply": "yes", "reason": "by mistake"}
+    staff.post("/admin/automation/rule/", told)
     assert (fresh(rule).deleted_at, fresh(rule).on) == (None, False)
 
 
@@ -128,8 +129,13 @@ def test_the_runs_on_older_versions_are_cancelled(staff: Client, acme: Place) ->
     rule = waiting(acme)
     staff.post(page(rule, "publish"), {"revision": 3, "waiting": "keep"})
     assert states(rule) == ["waiting"]
-    staff.post("/admin/automation/rule/", {"action": "cancel_older", "_selected_action": [rule.pk]})
+    chosen = {"action": "cancel_older", "_selected_action": [rule.pk]}
+    staff.post("/admin/automation/rule/", chosen)
+    assert states(rule) == ["waiting"]
+    staff.post("/admin/automation/rule/", {**chosen, "apply": "yes", "reason": "they page the wrong group"})
     assert states(rule) == ["cancelled"]
+    with every_tenant():
+        assert AuditEntry.objects.get(verb="cancel").reason == "they page the wrong group"
 
 
 def test_a_rule_is_given_to_one_of_the_tenants_people_only(staff: Client, acme: Place) -> None:

@@ -423,9 +423,12 @@ class TestReplay:
         changed(world, crew)
         old = world.runs(rule)[0]
 
-        replay(old.pk, as_new=True)
+        new = replay(old.pk, as_new=True)
         crew.work()
-        replay(old.pk, as_new=True)
+        with pytest.raises(Refused, match=f"Run {new} has sent this again as new already"):
+            replay(old.pk, as_new=True)
+        assert len(crew.calls()) == 4
+        replay(new, as_new=True)
         crew.work()
 
         keys = [key for key, _attempt in crew.calls()]

@@ -99,10 +99,72 @@ def test_dead_letters_are_listed_by_error_and_retried_by_number(rule: Rule) -> N
     [group] = answered("dead_letters", "--rule", rule.pk, "--code", "exhausted")
     assert (group["count"], group["newest_id"]) == (3, letters[2].pk)
 
-    assert told("retry", letters[0].pk, "--reason", "mended") == f"Dead letter {letters[0].pk}: done\n"
+    retried = ("retry", letters[0].pk, "--reason", "mended")
+    assert told(*retried) == f"Dead letter {letters[0].pk}: done\n"
+    assert told(*retried) == f"Dead letter {letters[0].pk}: was done already\n"
     assert "done" in told("retry", letters[1].pk, "--discard", "--reason", "too late")
     reasons = AuditEntry.objects.filter(target__startswith="dead_letter:").order_by("id").values_list("verb", "reason")
     assert list(reasons) == [("retry", "mended"), ("discard", "too late")]
+
+
+def test_a_group_is_named_by_any_of_its_letters_and_worked_off_whole(acme: Place, rule: Rule) -> None:
+    letters = [make_dead_run(rule) for _ in range(5)]
+    other, elsewhere = make_dead_run(rule), make_dead_run(make_rule(acme.tenant, name="Other"))
+    DeadLetter.objects.filter(pk=other.pk).update(error="timed out")
+
+    first = told("dead_letters", "--rule", rule.pk, "--letters", "2")
+    assert f"letters {letters[4].pk} {letters[3].pk} and 3 more" in first
+    assert f"all of them: automation_retry --group {letters[4].pk}" in first
+    assert answered("dead_letters", "--rule", rule.pk)[0]["letter_ids"] == [one.pk for one in reversed(letters)]
+
+    group = ("retry", "--group", letters[0].pk, "--discard", "--rate", "100/s", "--reason", "the fair is over")
+    assert told(*group, "--dry-run").endswith(": 5 at 100 a second. See automation_bulk.\n")
+    assert not BulkJob.objects.exists()
+    job = answered(*group)["job"]
+    BulkJob.objects.update(next_at=clock.now() - timedelta(seconds=1))
+    bulk.work(late=2)
+
+    left = DeadLetter.objects.filter(resolved_at=None).values_list("pk", flat=True)
+    assert set(left) == {other.pk, elsewhere.pk}
+    entries = AuditEntry.objects.filter(verb="discard")
+    assert {(one.reason, one.after["bulk"]) for one in entries} == {("the fair is over", job)}
+
+
+def test_an_error_that_no_open_letter_has_is_said_and_starts_no_job(rule: Rule) -> None:
+    make_dead_run(rule)
+    with pytest.raises(CommandError, match="No open dead letter fits"):
+        told("retry", "--all", "--error", "certificate expired")
+    assert not BulkJob.objects.exists()
+
+
+def test_a_rehearsal_says_what_would_be_and_changes_nothing(rule: Rule) -> None:
+    letter, run = make_dead_run(rule), make_live_run(rule)
+    step = StepExecution.objects.get(run=run)
+    entries = AuditEntry.objects.count()
+
+    assert told("retry", letter.pk, "--dry-run") == f"Dead letter {letter.pk}: done\n"
+    assert told("step", "skip", step.pk, "--dry-run") == f"Step tell: skipped; run {run.pk}: succeeded\n"
+    assert told("run", "cancel", run.pk, "--dry-run") == f"Run {run.pk}: cancelled cancelled_by\n"
+    assert told("timer", "cancel", Timer.objects.get().pk, "--dry-run").endswith("cancel\n")
+
+    assert AuditEntry.objects.count() == entries
+    assert DeadLetter.objects.get().resolved_at is None
+    assert Run.objects.get(pk=run.pk).state == "running"
+
+
+def test_what_was_done_already_is_said_the_second_time(rule: Rule) -> None:
+    run = make_live_run(rule, state="waiting", step="waiting", kind="delay")
+    step, timer = StepExecution.objects.get(), Timer.objects.get()
+
+    told("timer", "postpone", timer.pk, "--until", "2h")
+    assert told("timer", "run-now", timer.pk) == f"Timer {timer.pk}: run-now\n"
+    assert told("timer", "run-now", timer.pk) == f"Timer {timer.pk}: run-now (already so: nothing was changed)\n"
+    told("run", "pause", run.pk)
+    assert told("run", "pause", run.pk) == f"Run {run.pk}: paused (already so: nothing was changed)\n"
+    told("step", "complete", step.pk)
+    assert "which somebody has done by hand already" in told("step", "complete", step.pk)
+    with pytest.raises(CommandError, match="what it stood for was done or cancelled"):
+        told("timer", "run-now", timer.pk)
 
 
 def test_dead_letters_that_are_refused_are_named_and_stop_no_other(rule: Rule) -> None:
@@ -135,8 +197,12 @@ def test_all_that_fit_are_retried_by_a_job_that_can_be_followed_and_ended(rule: 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["run", "cancel", 10**9], "no such thing"),
-        (["step", "skip", 10**9], "no such thing"),
+        (["run", "cancel", 10**9], "There is no run 1000000000 of this tenant"),
+        (["step", "skip", 10**9], "There is no step 1000000000 of this tenant"),
+        (["retry", "--group", 10**9], "There is no dead letter 1000000000 of this tenant"),
+        (["retry", "--group", 1, "--rule", 1], "leave out --rule"),
+        (["retry", 1, "--all"], "Name dead letters, or a --group"),
+        (["dead_letters", "--letters", "0"], "at least 1"),
         (["step", "complete", 1, "--output", "[1]"], "JSON object"),
         (["step", "complete", 1, "--output", "{"], "isn't JSON"),
         (["timer", "postpone", 1, "--until", "tomorrow"], "A moment is written like 2h"),

@@ -205,13 +205,21 @@ class TestReferences:
         rule = world.rule("Call", step("c", "call_webhook", connection="hook"))
         said = told("automation_references", *tenant, "--connection", "hook")
         assert said == f"{world.tenant.slug}: rule {rule.pk}: The rule “Call” uses it and will be switched off.\n"
-        assert (
-            told("automation_references", *tenant, "--connection", "other", "--field", "helpdesk.ticket.status")
-            == "No rule uses it.\n"
-        )
+        assert told("automation_references", *tenant, "--field", "helpdesk.ticket.status") == "No rule uses it.\n"
+        for name, near in (("hoook", "There is: hook"), ("other", "There is: hook")):
+            with pytest.raises(CommandError, match=f"no connection '{name}'. {near}"):
+                told("automation_references", *tenant, "--connection", name)
+        with pytest.raises(
+            CommandError, match=r"no field 'helpdesk.ticket.prio'. There is: .*helpdesk.ticket.priority"
+        ):
+            told("automation_references", "--field", "helpdesk.ticket.prio")
+        with pytest.raises(CommandError, match="no member '1000000000'"):
+            told("automation_references", *tenant, "--member", 10**9)
         assert told("automation_references", *tenant) == "No rule that is on has lost what it names.\n"
         with world.acting():
             Connection.objects.all().delete()
+        assert "“Call” uses it" in told("automation_references", *tenant, "--connection", "hook")
+        assert "is broken" in told("automation_references", "--switch-off", "--dry-run")
 
         [line] = json.loads(told("automation_references", *tenant, "--json"))
         assert (line["rule"], line["switched_off"]) == (rule.pk, False)

@@ -89,6 +89,7 @@ def test_rules_connections_and_the_installation_have_the_same_switch(acme: Place
         ("automation_resume", ["--tenant", "acme", "--rate", "fast"], "50/s"),
         ("automation_resume", ["--tenant", "acme", "--rate", "0/s"], "between 1 and"),
         ("automation_resume", ["--installation", "--rule", "1"], "--tenant"),
+        ("automation_resume", ["--tenant", "acme", "--recent", "0h"], "a minute at least, not '0h'"),
     ],
 )
 def test_what_makes_no_sense_is_said_in_one_line(acme: Place, command: str, arguments: list[str], problem: str) -> None:

@@ -143,6 +143,17 @@ def test_a_past_event_is_judged_as_of_its_own_moment(world):
     assert "may have moved on" in " ".join(found.remarks)
 
 
+def test_names_that_the_rule_or_its_records_do_not_have_are_refused(world):
+    world.connection()
+    ticket = world.ticket(priority="urgent")
+    what = definition(step("tell", "call_webhook", **HOOK), step("mark", "add_tags", tags=["told"]))
+    for name in ("tel", "mark"):
+        with pytest.raises(Refused, match=f"no outside step “{name}”. It has: tell"):
+            tried(world, what, on_record(ticket), answers={name: "fail"})
+    with pytest.raises(Refused, match=r"no field “prio”\. It has: priority"):
+        tried(world, what, on_record(ticket, {"prio": "low"}))
+
+
 def test_own_facts_may_speak_of_a_record_that_does_not_exist(world):
     what = definition(step("mark", "add_tags", tags=["x"]), trigger=when("created"), condition=None)
     given = {"snapshot": {"subject": "Imaginary", "priority": "high"}}
@@ -161,6 +172,8 @@ def test_own_facts_may_speak_of_a_record_that_does_not_exist(world):
         ({"record": "12"}, "number of a record"),
         ({"model": "crm.lead"}, "for records of helpdesk.ticket"),
         ({"snapshot": {"customer": "soon"}}, "customer"),
+        ({"snapshot": {"prioritty": "high"}}, "no field “prioritty”. It has: priority"),
+        ({"after": {"colour": "red"}}, "no field “colour”"),
     ],
 )
 def test_own_facts_that_make_no_sense_are_refused_with_a_sentence(world, given, said):

@@ -6,19 +6,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import structlog
 from django.db import transaction
-from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from automation.core.alike import pattern
 from automation.engine.by_itself import by_itself
 from automation.engine.notices import bulk_stopped_notice, tell
-from automation.engine.operate import Refused
+from automation.engine.operate import Refused, fitting
 from automation.engine.operate.dead_letters import RESOLUTIONS, Worked, work_off
-from automation.models import BulkJob, DeadLetter, Limits
+from automation.models import BulkJob, Limits
 from automation.store import clock, drips, letters, verbs
 from tenants import audit
 from tenants.context import Actor, acting_for, current_actor, current_tenant
@@ -53,6 +51,7 @@ def start(
     step: str = "",
     reason_code: str = "",
     error: str = "",
+    of_event: bool = False,
     rate: float = 10.0,
     most: int | None = None,
     stop_after: int | None = None,
@@ -61,8 +60,8 @@ def start(
     """Begins to "retry", send again as new ("retry_as_new") or give up ("discard") all open dead letters that fit.
 
     `rate` of them a second, at most `most`; it stops by itself when `stop_after` of those tried again are dead once
-    more. `error` fits all cases of that error. The same job twice is one as long as it runs. ValueError for another
-    verb; `Refused` where nothing fits or a number makes no sense.
+    more. `error` fits all cases of that error, `of_event` only events that were set aside. The same job twice is one
+    as long as it runs. ValueError for another verb; `Refused` where nothing fits or a number makes no sense.
     """
     if verb not in RESOLUTIONS:
         raise ValueError(f"there is no bulk verb {verb}")
@@ -72,7 +71,8 @@ def start(
         raise Refused(_("A limit is at least 1."))
     tenant_id = current_tenant()
     filters = {"rule_id": rule_id, "step": step, "reason": reason_code, "error": pattern(error)}
-    newest = fitting(filters).order_by("-id").values_list("id", flat=True).first()
+    filters |= {"of_event": True} if of_event else {}
+    newest = fitting.newest(filters)
     if newest is None:
         raise Refused(_("No open dead letter fits."))
     with transaction.atomic():
@@ -105,7 +105,7 @@ def status(job_id: int) -> BulkStatus:
     job = BulkJob.objects.get(pk=job_id)
     left = 0
     if job.state == "running":
-        waiting = fitting(job.filters).filter(pk__gt=job.last_id, pk__lte=job.until_id)
+        waiting = fitting.fitting(job.filters).filter(pk__gt=job.last_id, pk__lte=job.until_id)
         left = waiting.order_by()[:COUNTED].count()
         left = left if job.most is None else min(left, job.most - job.done)
     in_line = letters.in_line(job.pk)
@@ -130,18 +130,6 @@ def cancel(job_id: int, reason: str = "") -> int:
         letters.move_job(job.pk, to="cancelled")
         audit.record("cancel", f"bulk:{job.pk}", tenant_id=tenant_id, reason=reason, before={"done": job.done})
     return _take_back(tenant_id, job.pk)
-
-
-def fitting(filters: dict[str, Any]) -> "QuerySet[DeadLetter]":
-    """The current tenant's open dead letters that fit, but for the error, which only Python can compare."""
-    found = DeadLetter.objects.filter(resolved_at=None)
-    if filters.get("rule_id") is not None:
-        found = found.filter(run__rule_id=filters["rule_id"])
-    if filters.get("step"):
-        found = found.filter(step__path=filters["step"])
-    if filters.get("reason"):
-        found = found.filter(reason=filters["reason"])
-    return found
 
 
 def work(*, late: float) -> int:
@@ -178,7 +166,8 @@ def _batch(job_id: int, *, late: float) -> tuple[bool, int, bool]:
         job = free.filter(pk=job_id, state="running").first()
         if job is None:
             return False, 0, False
-        again = letters.failed_again(job.pk)
+        # Counting is the dearest part of a look, so only a job that stops by it counts before its end.
+        again = job.failed_again if job.stop_after is None else letters.failed_again(job.pk)
         if job.stop_after is not None and again >= job.stop_after:
             letters.move_job(job.pk, to="stopped", failed_again=again)
             return False, 0, True
@@ -200,6 +189,7 @@ def _batch(job_id: int, *, late: float) -> tuple[bool, int, bool]:
 def _ended(job: BulkJob, again: int, last_id: int, now: datetime) -> None:
     """All are let out: a job ends, one that may still have to stop when none of them waits in the line any more."""
     waits = job.stop_after is not None and letters.any_in_line(job.pk)
+    again = letters.failed_again(job.pk) if job.stop_after is None else again
     letters.move_job(
         job.pk,
         to="running" if waits else "finished",
@@ -227,15 +217,14 @@ def _choose(job: BulkJob, room: int) -> tuple[list[int], int, bool]:
     room = min(room, BATCH, BATCH if job.most is None else job.most - job.done)
     if room <= 0:
         return [], job.last_id, True
-    looked = fitting(job.filters).filter(pk__gt=job.last_id, pk__lte=job.until_id).order_by("id")
+    looked = fitting.fitting(job.filters).filter(pk__gt=job.last_id, pk__lte=job.until_id).order_by("id")
     rows = list(looked.values_list("id", "error")[:BATCH])
-    wanted = job.filters.get("error") or ""
     chosen, last_id = list[int](), job.last_id
     for letter_id, error in rows:
         if len(chosen) == room:
             return chosen, last_id, False
         last_id = letter_id
-        if not wanted or pattern(error) == wanted:
+        if fitting.fits(job.filters, error):
             chosen.append(letter_id)
     return chosen, last_id, len(rows) < BATCH
 
@@ -245,13 +234,13 @@ def _worked(job: BulkJob, chosen: Sequence[int], begins: datetime) -> Worked:
     due = {one: begins + timedelta(seconds=place / job.rate) for place, one in enumerate(chosen)}
     try:
         with transaction.atomic():
-            return work_off(chosen, job.verb, due=due, bulk_id=job.pk)
+            return work_off(chosen, job.verb, due=due, bulk_id=job.pk, reason=job.reason)
     except Refused:
         worked = Worked()
     for one in chosen:
         try:
             with transaction.atomic():
-                alone = work_off([one], job.verb, due=due, bulk_id=job.pk)
+                alone = work_off([one], job.verb, due=due, bulk_id=job.pk, reason=job.reason)
             worked.done += alone.done
             worked.refused |= alone.refused
         except Refused as refusal:

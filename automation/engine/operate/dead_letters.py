@@ -31,32 +31,34 @@ class Worked:
     refused: dict[int, str] = field(default_factory=dict)
 
 
-def retry(dead_letter_id: int, *, as_new: bool = False, due_at: datetime | None = None, reason: str = "") -> None:
+def retry(dead_letter_id: int, *, as_new: bool = False, due_at: datetime | None = None, reason: str = "") -> bool:
     """Lets the run go on at its dead step, with all its attempts again and, unless `as_new`, under the same key.
 
     Steps before it aren't repeated. `as_new` raises the epoch: a receiver takes it for another effect. An event that
-    was set aside is matched again. Twice does nothing more. Raises `DeadLetter.DoesNotExist`, and `Refused` where the
-    run has gone on or was given up.
+    was set aside is matched again. Twice does nothing more, and answers False. Raises `DeadLetter.DoesNotExist`, and
+    `Refused` where the run has gone on or was given up.
     """
     verb = "retry_as_new" if as_new else "retry"
-    _one(dead_letter_id, verb, due={} if due_at is None else {dead_letter_id: due_at}, reason=reason)
+    return _one(dead_letter_id, verb, due={} if due_at is None else {dead_letter_id: due_at}, reason=reason)
 
 
-def discard(dead_letter_id: int, *, reason: str = "") -> None:
+def discard(dead_letter_id: int, *, reason: str = "") -> bool:
     """Gives a dead step up: its run stays failed, a run that waited for the decision fails now.
 
-    Twice does nothing more. Raises `DeadLetter.DoesNotExist`, and `Refused` for one that was retried or cancelled.
+    Twice does nothing more, and answers False. Raises `DeadLetter.DoesNotExist`, and `Refused` for one that was
+    retried or cancelled.
     """
-    _one(dead_letter_id, "discard", reason=reason)
+    return _one(dead_letter_id, "discard", reason=reason)
 
 
-def _one(dead_letter_id: int, verb: str, *, due: Mapping[int, datetime] | None = None, reason: str = "") -> None:
+def _one(dead_letter_id: int, verb: str, *, due: Mapping[int, datetime] | None = None, reason: str = "") -> bool:
     if not DeadLetter.objects.filter(pk=dead_letter_id).exists():
         raise DeadLetter.DoesNotExist
     with transaction.atomic():
         worked = work_off([dead_letter_id], verb, due=due, reason=reason)
     for refusal in worked.refused.values():
         raise Refused(refusal)
+    return bool(worked.done)
 
 
 def work_off(
@@ -89,7 +91,7 @@ def work_off(
     if chosen:
         worked.done = [letter.pk for letter in chosen]
         _write(tenant_id, chosen, runs, verb, due=due or {}, bulk_id=bulk_id)
-        _audit(tenant_id, chosen, verb, reason)
+        _audit(tenant_id, chosen, verb, reason=reason, bulk_id=bulk_id)
     return worked
 
 
@@ -191,8 +193,8 @@ def _match_again(tenant_id: int, letters: Sequence[DeadLetter]) -> None:
         transaction.on_commit(partial(timers.arm_match, tenant_id))
 
 
-def _audit(tenant_id: int, letters: Sequence[DeadLetter], verb: str, reason: str) -> None:
-    actor = current_actor()
+def _audit(tenant_id: int, letters: Sequence[DeadLetter], verb: str, *, reason: str, bulk_id: int | None) -> None:
+    actor, job = current_actor(), {} if bulk_id is None else {"bulk": bulk_id}
     AuditEntry.objects.bulk_create(
         AuditEntry(
             tenant_id=tenant_id,
@@ -202,7 +204,7 @@ def _audit(tenant_id: int, letters: Sequence[DeadLetter], verb: str, reason: str
             reason=reason,
             target=f"dead_letter:{letter.pk}",
             before={"run": letter.run_id, "step": letter.step_id, "event": letter.event_id, "reason": letter.reason},
-            after={"resolution": RESOLUTIONS[verb]},
+            after={"resolution": RESOLUTIONS[verb], **job},
         )
         for letter in letters
     )

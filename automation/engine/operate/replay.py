@@ -24,7 +24,8 @@ def replay(run_id: int, *, step: str = "", live: bool = False, as_new: bool = Fa
     before are copied, the steps from there on are done under their own keys: what an earlier run is known to have
     sent isn't sent again unless `as_new`, which gives all of them new keys. The replayed run stays as it ended.
     While such a replay is under way, asking again answers the same one. Raises `Run.DoesNotExist`, and `Refused` where
-    the run hasn't ended, its rule is deleted, it never came to that step, or another replay of it is under way.
+    the run hasn't ended, its rule is deleted, it never came to that step, another replay of it is under way, or one has
+    sent everything again as new already.
     """
     tenant_id = current_tenant()
     with transaction.atomic():
@@ -36,6 +37,8 @@ def replay(run_id: int, *, step: str = "", live: bool = False, as_new: bool = Fa
         under_way = by_hand.live_replay(source.event_id, source.rule_id)
         if under_way is not None:
             return _same(under_way, source, node, version_id=version_id, as_new=as_new)
+        if as_new:
+            _refuse_done(source, node, version_id=version_id)
         copied = _before(spec, node, source)
         zone = Tenant.objects.get(pk=tenant_id).zone
         new_id = by_hand.insert_replay(
@@ -106,6 +109,22 @@ def _same(under_way: tuple[int, int, str, int, int], source: Run, node: Node, *,
     if (replayed, step, version) == (source.pk, node.path, version_id) and as_new == (epoch > source.epoch):
         return run_id
     raise Refused(_("Run %(run)s, a replay for the same event, is still under way.") % {"run": run_id})
+
+
+def _refuse_done(source: Run, node: Node, *, version_id: int) -> None:
+    """Sending again as new is done once: asked for again, by mistake or not, it would come a third time."""
+    done = Run.objects.filter(
+        event_id=source.event_id,
+        rule_id=source.rule_id,
+        forked_from_run=source,
+        forked_from_step=node.path,
+        rule_version_id=version_id,
+        epoch__gt=source.epoch,
+        state="succeeded",
+    ).first()
+    if done is not None:
+        told = _("Run %(run)s has sent this again as new already. To send it once more, replay that run.")
+        raise Refused(told % {"run": done.pk})
 
 
 def _before(spec: RuleSpec, node: Node, source: Run) -> list[Copied]:

@@ -48,17 +48,17 @@ def cancel(run_id: int, reason: str = "") -> Cancelled:
         return _cancel_locked(tenant_id, [run], reason)
 
 
-def pause(run_id: int, reason: str = "") -> None:
+def pause(run_id: int, reason: str = "") -> bool:
     """Pauses one run by itself: its timers are held, a step under way ends and nothing follows it.
 
-    Twice does nothing more. Raises `Run.DoesNotExist`, and `Refused` for a run that has ended, is being cancelled, or
-    waits for a person already.
+    Twice does nothing more: False. Raises `Run.DoesNotExist`, and `Refused` for a run that has ended, is being
+    cancelled, or waits for a person already.
     """
     tenant_id = current_tenant()
     with transaction.atomic():
         run = _locked(tenant_id, run_id)
         if run.state == "paused":
-            return
+            return False
         if run.state in TERMINAL_RUN:
             raise Refused(_("This run has ended: nothing is left to pause."))
         if run.reason == "delivery_unknown":
@@ -70,12 +70,13 @@ def pause(run_id: int, reason: str = "") -> None:
             raise Refused(_("This run is being undone and can't be paused now."))
         held = timers.hold_runs([run.id])
         _note(tenant_id, run, "pause", reason, {"state": "paused", "timers": held})
+    return True
 
 
-def resume(run_id: int, reason: str = "") -> None:
+def resume(run_id: int, reason: str = "") -> bool:
     """Lets a run go on that somebody paused by itself; what fell due meanwhile is done now.
 
-    Twice does nothing more. Raises `Run.DoesNotExist`, and `Refused` for a run that has ended.
+    Twice does nothing more: False. Raises `Run.DoesNotExist`, and `Refused` for a run that has ended.
     """
     tenant_id = current_tenant()
     with transaction.atomic():
@@ -83,10 +84,11 @@ def resume(run_id: int, reason: str = "") -> None:
         if run.state in TERMINAL_RUN:
             raise Refused(_("This run has ended: nothing is left to go on with."))
         if run.state != "paused":
-            return
+            return False
         by_hand.set_resumed(run.id)
         released = timers.release_runs([run.id])
         _note(tenant_id, run, "resume", reason, {"timers": released})
+    return True
 
 
 def _locked(tenant_id: int, run_id: int) -> LockedRun:

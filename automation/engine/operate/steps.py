@@ -24,22 +24,22 @@ LARGEST_OUTPUT = 64 * 1024  # bytes of JSON, as for any step
 RESOLUTIONS = {"complete": "completed", "skip": "skipped"}
 
 
-def complete(step_id: int, *, output: dict[str, Any] | None = None, reason: str = "") -> None:
+def complete(step_id: int, *, output: dict[str, Any] | None = None, reason: str = "") -> bool:
     """Says that a step was done by hand, with what later steps read as its output; its run goes on after it.
 
     It may be dead, due, waiting (a delay ends), retrying, or under way: then its worker's outcome is refused, this one
-    stays. Twice does nothing more. Raises `StepExecution.DoesNotExist`, and `Refused` for a step that has ended, for a
-    branch (only its conditions decide), and for an output that isn't a JSON object of up to 64 KB.
+    stays. Twice does nothing more: False. Raises `StepExecution.DoesNotExist`, and `Refused` for a step that has ended,
+    for a branch (only its conditions decide), and for an output that isn't a JSON object of up to 64 KB.
     """
-    _by_hand(step_id, "complete", output=_checked(output), reason=reason)
+    return _by_hand(step_id, "complete", output=_checked(output), reason=reason)
 
 
-def skip(step_id: int, *, reason: str = "") -> None:
+def skip(step_id: int, *, reason: str = "") -> bool:
     """Leaves a step out: its run goes on after it; of a branch all arms are left out. Otherwise as `complete`."""
-    _by_hand(step_id, "skip", output=None, reason=reason)
+    return _by_hand(step_id, "skip", output=None, reason=reason)
 
 
-def _by_hand(step_id: int, verb: Literal["complete", "skip"], *, output: dict[str, Any] | None, reason: str) -> None:
+def _by_hand(step_id: int, verb: Literal["complete", "skip"], *, output: dict[str, Any] | None, reason: str) -> bool:
     tenant_id = current_tenant()
     state: Literal["succeeded", "skipped"] = "succeeded" if verb == "complete" else "skipped"
     with transaction.atomic():
@@ -47,7 +47,7 @@ def _by_hand(step_id: int, verb: Literal["complete", "skip"], *, output: dict[st
         locked = verbs.lock_runs(tenant_id, [run_id])[0]
         step = by_hand.step(run_id, step_id)
         if step is None or _was_done(step, verb):
-            return
+            return False
         letter = DeadLetter.objects.filter(step_id=step_id, resolved_at=None).first()
         _refuse(locked, step, letter)
         run = onward.in_hand(run_id)
@@ -66,6 +66,7 @@ def _by_hand(step_id: int, verb: Literal["complete", "skip"], *, output: dict[st
         onward.go_on(run, following(run.spec, node.index, Settled(step.path, state)))
         if lane_id is not None:
             by_hand.free_place(lane_id)
+    return True
 
 
 def _checked(output: dict[str, Any] | None) -> dict[str, Any] | None:

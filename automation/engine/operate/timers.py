@@ -13,12 +13,12 @@ from tenants import audit
 from tenants.context import current_tenant
 
 
-def postpone(timer_id: int, *, until: datetime, step_id: int | None = None, reason: str = "") -> None:
+def postpone(timer_id: int, *, until: datetime, step_id: int | None = None, reason: str = "") -> bool:
     """Puts a waiting step off, or brings it forward, to a moment to come; of a paused run, too.
 
     `step_id` is the step that the caller saw: a timer serves one step after the other, and another one is refused.
-    The same moment twice does nothing more. Raises `Timer.DoesNotExist` where the tenant has none of that id (it may
-    have been done), and `Refused` for a moment that is past or after the run's end, and while a worker is on it.
+    The same moment twice does nothing more: False. Raises `Timer.DoesNotExist` where the tenant has none of that id (it
+    may have been done), and `Refused` for a moment that is past or after the run's end, and while a worker is on it.
     """
     with transaction.atomic():
         timer = _locked(timer_id, step_id)
@@ -26,13 +26,15 @@ def postpone(timer_id: int, *, until: datetime, step_id: int | None = None, reas
             raise Refused(_("This time is past already."))
         if timer.deadline_at is not None and until > timer.deadline_at:
             raise Refused(_("The run's longest life ends before that."))
-        if timer.due_at != until:
-            by_hand.move_timer(timer, until)
-            _audit(timer, "postpone", reason, until)
+        if timer.due_at == until:
+            return False
+        by_hand.move_timer(timer, until)
+        _audit(timer, "postpone", reason, until)
+    return True
 
 
-def run_now(timer_id: int, *, step_id: int | None = None, reason: str = "") -> None:
-    """Makes a waiting step due at once: a delay ends, a retry is tried. One that is due already stays as it is.
+def run_now(timer_id: int, *, step_id: int | None = None, reason: str = "") -> bool:
+    """Makes a waiting step due at once: a delay ends, a retry is tried. One that is due already stays: False.
 
     Raises as `postpone`, and `Refused` for a paused run, which has to be resumed first.
     """
@@ -46,8 +48,9 @@ def run_now(timer_id: int, *, step_id: int | None = None, reason: str = "") -> N
         elif timer.due_at > now:
             by_hand.move_timer(timer, now)
         else:
-            return
+            return False
         _audit(timer, "run_now", reason, now)
+    return True
 
 
 def cancel(timer_id: int, *, step_id: int | None = None, reason: str = "") -> runs.Cancelled:

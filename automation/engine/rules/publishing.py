@@ -47,7 +47,7 @@ def publish(
     return version
 
 
-def cancel_older(rule_id: int) -> Cancelled:
+def cancel_older(rule_id: int, reason: str = "") -> Cancelled:
     """Cancels the runs that are still on versions of the rule older than the live one; idempotent.
 
     Raises `Rule.DoesNotExist`, and `Refused` for a rule that was never published.
@@ -55,7 +55,7 @@ def cancel_older(rule_id: int) -> Cancelled:
     live = find(rule_id).published
     if live is None:
         raise Refused(_("This rule was never published: it has no older versions."))
-    return cancel_all(rule_id=rule_id, before_version=live.pk, reason=f"publish {live.number}")
+    return cancel_all(rule_id=rule_id, before_version=live.pk, reason=reason or f"publish {live.number}")
 
 
 def _publish(rule_id: int, *, revision: int, note: str, waiting: str) -> RuleVersion:

@@ -40,7 +40,7 @@ def switch_on(rule_id: int) -> None:
             pauses.bump_rules(tenant_id)
 
 
-def switch_off(rule_id: int, *, waiting: str = "hold") -> Cancelled:
+def switch_off(rule_id: int, *, waiting: str = "hold", reason: str = "") -> Cancelled:
     """Keeps new events from starting the rule. Its waiting runs are held, finish, or are cancelled, as asked.
 
     Answers what was cancelled. Twice does nothing more. "cancel" works in batches of a transaction each: call it
@@ -53,8 +53,9 @@ def switch_off(rule_id: int, *, waiting: str = "hold") -> Cancelled:
     with transaction.atomic():
         rule = find(rule_id, lock=True)
         if rule_rows.set_switch(rule.pk, on=False, off_mode=off_mode):
-            record("switch_off", rule, before={"on": rule.on}, after={"on": False, "waiting": waiting})
+            after = {"on": False, "waiting": waiting}
+            record("switch_off", rule, reason=reason, before={"on": rule.on}, after=after)
             if waiting == "finish":
                 timers.hurry(tenant_id, rule_rows.held_runs(tenant_id, rule.pk))
             pauses.bump_rules(tenant_id)
-    return cancel_all(rule_id=rule.pk, reason="switch_off") if waiting == "cancel" else Cancelled()
+    return cancel_all(rule_id=rule.pk, reason=reason or "switch_off") if waiting == "cancel" else Cancelled()

@@ -2,15 +2,18 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from automation.engine.references import References, broken_rules, switch_off_broken
+from automation.catalog import registry
+from automation.engine.references import References, broken_rules, people, switch_off_broken
 from automation.engine.usages import Gone, usages
-from automation.management.arguments import add_json, add_tenant, write_json
+from automation.management.arguments import add_dry_run, add_json, add_tenant, write_json
 from automation.management.naming import tenant_named
-from automation.management.verbs import person
+from automation.management.near import unknown
+from automation.management.verbs import NOTHING_CHANGED, person
+from automation.models import Connection
 from tenants.context import acting_for
-from tenants.models import Tenant
+from tenants.models import Group, Tenant
 
 ABOUT = __doc__
 
@@ -27,18 +30,25 @@ class Command(BaseCommand):
             parser.add_argument(f"--{word}", metavar=metavar, type=kind, action="append", default=[])
         parser.add_argument("--field", metavar="MODEL.PATH", action="append", default=[], help="as crm.lead.source")
         parser.add_argument("--switch-off", action="store_true", help="switch broken rules off and tell their people")
+        add_dry_run(parser)
         add_json(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Prints one line for each use, or for each broken rule, of one tenant or of all."""
         gone = Gone(options["connection"], options["member"], options["group"], options["field"])
         asked = any((gone.connections, gone.members, gone.groups, gone.fields))
-        slug = options["tenant"]
+        slug, off = options["tenant"], options["switch_off"] and not options["dry_run"]
+        if asked and options["switch_off"]:
+            raise CommandError("--switch-off is for rules that are broken now: name nothing with it.")
         tenants = [tenant_named(slug)] if slug else list(Tenant.objects.filter(closed_at=None).order_by("pk"))
         lines: list[dict[str, Any]] = []
         for tenant in tenants:
             with acting_for(tenant.pk, person()):
-                lines += _uses(tenant, gone) if asked else _broken(tenant, switch_off=options["switch_off"])
+                lines += _uses(tenant, gone) if asked else _broken(tenant, switch_off=off)
+        if not lines:
+            _refuse_unknown(gone, tenants)
+        if options["dry_run"]:
+            self.stderr.write(NOTHING_CHANGED)
         if options["json"]:
             write_json(self.stdout, lines)
             return
@@ -46,6 +56,22 @@ class Command(BaseCommand):
             self.stdout.write("No rule uses it." if asked else "No rule that is on has lost what it names.")
         for line in lines:
             self.stdout.write(f"{line['tenant']}: rule {line['rule']}: {line['sentence']}")
+
+
+def _refuse_unknown(gone: Gone, tenants: list[Tenant]) -> None:
+    """CommandError for the first name that no tenant has; what rules still name though it is gone was listed before."""
+    known: dict[str, set[str]] = {"connection": set(), "group": set(), "member": set()}
+    for tenant in tenants:
+        with acting_for(tenant.pk):
+            known["connection"] |= set(Connection.objects.values_list("name", flat=True))
+            known["group"] |= set(Group.objects.values_list("name", flat=True))
+            known["member"] |= {str(pk) for pk in people().values_list("pk", flat=True)}
+    known["field"] = {f"{name}.{path}" for name, entry in registry.models.items() for path in entry.fields}
+    asked = {"connection": gone.connections, "group": gone.groups, "member": gone.members, "field": gone.fields}
+    for what, names in asked.items():
+        for name in map(str, names):
+            if name not in known[what]:
+                raise unknown(what, name, known[what])
 
 
 def _uses(tenant: Tenant, gone: Gone) -> list[dict[str, Any]]:

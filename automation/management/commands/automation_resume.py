@@ -70,4 +70,10 @@ def _resume(scope: str, subject_id: int | None, choice: Choice) -> None:
 
 
 def _minutes(text: str | None) -> int | None:
-    return None if text is None else max(1, round(span(text).total_seconds() / 60))
+    """How young is recent, in whole minutes; CommandError for less than one."""
+    if text is None:
+        return None
+    minutes = round(span(text).total_seconds() / 60)
+    if minutes < 1:
+        raise CommandError(f"--recent is a minute at least, not {text!r}: to drop all of it, say --drop.")
+    return minutes

@@ -23,6 +23,7 @@ class Command(VerbCommand):
     """`manage.py automation_run replay 12 --tenant acme --from page`."""
 
     help = f"{ABOUT} {__doc__}"
+    rehearsed = True
 
     def add_own(self, parser: CommandParser) -> None:
         """The verb, the run, and how it is replayed."""
@@ -46,13 +47,19 @@ class Command(VerbCommand):
         elif options["verb"] == "show":
             more = {"steps": _steps(run_id), **asdict(left_behind(run_id))}
         else:
-            {"pause": runs.pause, "resume": runs.resume, "wake": wake}[options["verb"]](run_id, reason)
+            done = {"pause": runs.pause, "resume": runs.resume, "wake": wake}[options["verb"]](run_id, reason)
+            more = {"changed": done is not False}
         run = Run.objects.get(pk=run_id)
         return {"run": run.pk, "state": run.state, "reason": run.reason, **more}
 
+    def missing(self, options: dict[str, Any]) -> str:
+        """Runs go with retention."""
+        return f"There is no run {options['run']} of this tenant."
+
     def say(self, answer: Any) -> Iterable[str]:
         """One line, and one for everything that would be left behind."""
-        yield f"Run {answer['run']}: {answer['state']} {answer['reason']}".strip()
+        already = " (already so: nothing was changed)" if answer.get("changed") is False else ""
+        yield f"Run {answer['run']}: {answer['state']} {answer['reason']}".strip() + already
         for step in answer.get("steps", ()):
             yield f"  step {step['step']} {step['path']}: {step['state']} {step['reason']}".rstrip()
         if "new_run" in answer:

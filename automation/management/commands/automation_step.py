@@ -17,6 +17,7 @@ class Command(VerbCommand):
     """`manage.py automation_step complete 340 --tenant acme --output '{"status": 200}'`."""
 
     help = f"{ABOUT} {__doc__}"
+    rehearsed = True
 
     def add_own(self, parser: CommandParser) -> None:
         """The verb, the step, and what it put out."""
@@ -29,18 +30,24 @@ class Command(VerbCommand):
         """Answers the step and its run as they are afterwards."""
         output = object_of(options["output"], "--output")
         if options["verb"] == "complete":
-            steps.complete(options["step"], output=output, reason=options["reason"])
+            done = steps.complete(options["step"], output=output, reason=options["reason"])
         else:
-            steps.skip(options["step"], reason=options["reason"])
+            done = steps.skip(options["step"], reason=options["reason"])
         step = StepExecution.objects.select_related("run").get(pk=options["step"])
         return {
             "step": step.pk,
+            "done": done,
             "path": step.path,
             "state": step.state,
             "run": step.run_id,
             "run_state": step.run.state,
         }
 
+    def missing(self, options: dict[str, Any]) -> str:
+        """Of steps, only the numbers that `automation_run show` prints are meant."""
+        return f"There is no step {options['step']} of this tenant: automation_run show RUN has the numbers."
+
     def say(self, answer: Any) -> Iterable[str]:
         """One line."""
-        yield f"Step {answer['path']}: {answer['state']}; run {answer['run']}: {answer['run_state']}"
+        already = "" if answer["done"] else ", which somebody has done by hand already"
+        yield f"Step {answer['path']}: {answer['state']}{already}; run {answer['run']}: {answer['run_state']}"

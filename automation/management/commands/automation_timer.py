@@ -18,6 +18,7 @@ class Command(VerbCommand):
     """`manage.py automation_timer postpone 77 --tenant acme --until 2026-03-02T09:00+01:00`."""
 
     help = f"{ABOUT} {__doc__}"
+    rehearsed = True
 
     def add_own(self, parser: CommandParser) -> None:
         """The verb and the timer; for a list, of which record, rule or run."""
@@ -46,17 +47,22 @@ class Command(VerbCommand):
             until = moment(options["until"])
             if until is None:
                 raise CommandError("Say --until when.")
-            timers.postpone(timer_id, until=until, **about)
+            changed = timers.postpone(timer_id, until=until, **about)
         elif options["verb"] == "run-now":
-            timers.run_now(timer_id, **about)
+            changed = timers.run_now(timer_id, **about)
         else:
-            timers.cancel(timer_id, **about)
-        return {"timer": timer_id, "done": options["verb"]}
+            changed = bool(timers.cancel(timer_id, **about))
+        return {"timer": timer_id, "done": options["verb"], "changed": changed}
+
+    def missing(self, options: dict[str, Any]) -> str:
+        """A timer goes with what it stood for."""
+        return f"There is no timer {options['timer']} of this tenant: what it stood for was done or cancelled."
 
     def say(self, answer: Any) -> Iterable[str]:
         """A line for each timer."""
         if isinstance(answer, dict):
-            yield f"Timer {answer['timer']}: {answer['done']}"
+            already = "" if answer["changed"] else " (already so: nothing was changed)"
+            yield f"Timer {answer['timer']}: {answer['done']}{already}"
             return
         for one in answer:
             yield (

@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine import rules
 from automation.engine.operate import Refused
-from automation.management.arguments import add_json, add_rule, add_tenant, write_json, write_table
+from automation.management.arguments import add_json, add_reason, add_rule, add_tenant, write_json, write_table
 from automation.management.naming import rule_named, tenant_named
 from automation.management.verbs import person
 from tenants.context import acting_for
@@ -28,6 +28,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--cancel-older", action="store_true", help="cancel the runs on older versions of the rule that is named"
         )
+        add_reason(parser)
         add_json(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -37,7 +38,7 @@ class Command(BaseCommand):
         with acting_for(tenant_named(options["tenant"]).pk, person()):
             rule_id = rule_named(options["rule"]).pk if options["rule"] else None
             if options["cancel_older"] and rule_id is not None:
-                self._cancel(rule_id)
+                self._cancel(rule_id, options["reason"])
             found = rules.older_in_use(rule_id) if options["older"] else rules.in_use(rule_id)
         if options["json"]:
             write_json(self.stdout, [asdict(use) for use in found])
@@ -47,9 +48,9 @@ class Command(BaseCommand):
         head = ("rule", "version", "live", "runs", "dead letters", "oldest", "at")
         write_table(self.stdout, head, (_row(use) for use in found))
 
-    def _cancel(self, rule_id: int) -> None:
+    def _cancel(self, rule_id: int, reason: str) -> None:
         try:
-            done = rules.cancel_older(rule_id)
+            done = rules.cancel_older(rule_id, reason)
         except Refused as refusal:
             raise CommandError(str(refusal)) from refusal
         self.stderr.write(f"Cancelled: {done.ended}; asked their workers to end: {done.asked}.")

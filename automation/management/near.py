@@ -1,0 +1,20 @@
+"""Refuses names that nothing has, and lists the ones that were probably meant."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from django.core.management.base import CommandError
+
+LISTED = 5
+ALIKE = 0.5
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> CommandError:
+    """The error for a name that isn't among those known: with the nearest, or the first of all where none is near."""
+    names = sorted(set(known))
+    near = get_close_matches(name.casefold(), [one.casefold() for one in names], n=LISTED, cutoff=ALIKE)
+    meant = [one for one in names if one.casefold() in near] or names[:LISTED]
+    if not meant:
+        return CommandError(f"There is no {what} {name!r}.")
+    more = ", …" if len(names) > len(meant) else ""
+    return CommandError(f"There is no {what} {name!r}. There is: {', '.join(meant)}{more}")
