@@ -20,6 +20,7 @@ from automation.catalog.action import (
 )
 from automation.catalog.automatable import Automatable, NoteTarget
 from automation.catalog.fitting import Unfit, fit, is_settable, required
+from automation.catalog.mentions import may_mention
 from automation.catalog.registry import automatable, model, register
 from automation.catalog.trigger import Trigger, TriggerParams, TriggerSpec
 from automation.core.automatic_mail import base as plain_address
@@ -76,6 +77,7 @@ __all__ = [
     "importing",
     "is_settable",
     "manual_rules_for",
+    "may_mention",
     "model",
     "pending_for",
     "plain_address",

@@ -8,6 +8,7 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from automation.core.erasing import ERASED
 from automation.engine import site
 from automation.models import Notice
 from tenants.context import acting_for
@@ -37,7 +38,7 @@ def _by_language(recipients: Iterable[str], tenant: Tenant) -> dict[str, list[st
     people = Membership.objects.filter(is_active=True, user__email__in=list(recipients))
     own = dict(people.values_list("user__email", "language"))
     found: dict[str, list[str]] = {}
-    for address in recipients:
+    for address in (one for one in recipients if one != ERASED):
         found.setdefault(own.get(address) or tenant.language, []).append(address)
     return found
 

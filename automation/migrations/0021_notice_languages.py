@@ -1,6 +1,5 @@
 """Notices are kept in the languages of those whom they go to."""
 
-
 from django.db import migrations, models
 
 

@@ -185,37 +185,15 @@ def forget_maker(event_ids: Sequence[int], user_id: int) -> None:
     )
 
 
-def notices(tenant_id: int, words: Sequence[str]) -> list[tuple[Any, ...]]:
-    """The tenant's notices that have the words: (id, title, text, recipients)."""
-    patterns = likes(words)
-    found = statements.rows(
-        "SELECT n.id, n.title, n.text, n.recipients FROM automation_notice n WHERE n.tenant_id = %s"
-        " AND (n.title ILIKE ANY(%s) OR n.text ILIKE ANY(%s) OR n.recipients::text ILIKE ANY(%s)) ORDER BY n.id",
-        [tenant_id, patterns, patterns, patterns],
-    )
-    return [(*row[:3], _loaded(row[3])) for row in found]
-
-
-def write_notices(changed: Sequence[tuple[Any, ...]]) -> None:
-    """Writes notices back."""
-    statements.count(
-        "UPDATE automation_notice n SET title = u.title, text = u.text, recipients = CASE WHEN n.sent_at IS NULL"
-        " THEN n.recipients ELSE u.recipients::jsonb END"
-        " FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[]) AS u (id, title, text, recipients)"
-        " WHERE n.id = u.id",
-        statements.columns([(*row[:3], dumps(row[3])) for row in changed], 4),
-    )
-
-
 def rules_with(tenant_id: int, words: Sequence[str]) -> list[tuple[int, str]]:
-    """The tenant's rules whose draft or a version of theirs has the words: (id, name)."""
+    """The tenant's rules whose name, draft, or a version of theirs with its remark has the words: (id, name)."""
     patterns = likes(words)
     found = statements.rows(
-        "SELECT u.id, u.name FROM automation_rule u WHERE u.tenant_id = %s AND (EXISTS (SELECT 1 FROM"
-        " automation_ruledraft d WHERE d.rule_id = u.id AND d.definition::text ILIKE ANY(%s)) OR EXISTS (SELECT 1"
-        " FROM automation_ruleversion v WHERE v.rule_id = u.id AND v.tenant_id = u.tenant_id"
-        " AND v.definition::text ILIKE ANY(%s))) ORDER BY u.id",
-        [tenant_id, patterns, patterns],
+        "SELECT u.id, u.name FROM automation_rule u WHERE u.tenant_id = %s AND (u.name ILIKE ANY(%s) OR EXISTS"
+        " (SELECT 1 FROM automation_ruledraft d WHERE d.rule_id = u.id AND d.definition::text ILIKE ANY(%s))"
+        " OR EXISTS (SELECT 1 FROM automation_ruleversion v WHERE v.rule_id = u.id AND v.tenant_id = u.tenant_id"
+        " AND (v.note ILIKE ANY(%s) OR v.definition::text ILIKE ANY(%s)))) ORDER BY u.id",
+        [tenant_id, patterns, patterns, patterns, patterns],
     )
     return [(row[0], row[1]) for row in found]
 

@@ -8,11 +8,12 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from automation.catalog import registry
-from automation.catalog.automatable import Automatable, Field
 from automation.core.emptying import emptied_error, emptied_letter, literals
 from automation.core.erasing import Needles, blank, linked_facts, marked, own_facts
 from automation.core.states import RUN_STATES
 from automation.engine.operate import Refused
+from automation.engine.retention.elsewhere import Elsewhere
+from automation.engine.retention.person import known_as, links_to, machine_words
 from automation.engine.retention.terms import PAGE
 from automation.models import Event
 from automation.store import erasing, retention
@@ -21,7 +22,6 @@ from tenants import audit
 from tenants.context import current_tenant
 from tenants.models import Membership
 
-PERSONAL_HISTORY = 10_000  # events of the person's own in which former names and addresses are looked for
 BEYOND = 2**62
 Progress = Callable[[str, int], None]
 
@@ -43,7 +43,7 @@ class Erased:
 def erase(
     model: str, record: int, *, also: Collection[str] = (), dry_run: bool = False, progress: Progress | None = None
 ) -> Erased:
-    """Takes a person's data out of the current tenant's events, traces, snapshots, dead letters and notices.
+    """Takes a person's data out of the current tenant's events, traces, snapshots, dead letters, notices and the rest.
 
     The person is a record of a model with `personal` fields; it may be gone already. Events about it lose their facts,
     those about its records (a customer's tickets) their texts, with all that their runs were given and answered;
@@ -57,10 +57,10 @@ def erase(
     entry = registry.model(model)
     if not entry.personal:
         raise Refused(_("A %s isn't a person: nothing says what it is known by.") % entry.label)
-    known = _known_as(entry, record)
+    known = known_as(entry, record)
     work = _Erasing(tenant_id, Needles.of(known, also), dry_run, progress or _silent)
     work.strict = Needles.of(known, {*known, *also})
-    work.model, work.record, work.links = entry.name, record, _links_to(entry.name)
+    work.model, work.record, work.links = entry.name, record, links_to(entry.name)
     if not (entry.model._default_manager.filter(pk=record).exists() or work.knows()):
         raise Refused(
             _("There is no %(model)s %(id)d, and nothing is left of one.") % {"model": entry.label, "id": record}
@@ -87,7 +87,7 @@ def _carried_out(work: "_Erasing", whom: str) -> Erased:
     work.events()
     if needles.words:
         work.runs()
-        work.notices()
+    work.elsewhere()
     if not work.dry_run:
         audit.record("erase", whom, tenant_id=work.tenant_id, after=work.changed())
     return Erased(
@@ -100,30 +100,6 @@ def _carried_out(work: "_Erasing", whom: str) -> Erased:
 
 def _silent(what: str, looked: int) -> None:
     """Nobody wants to know."""
-
-
-def _links_to(model: str) -> list[tuple[str, str]]:
-    """The references of all models to that one, as (model, path)."""
-    return [
-        (entry.name, item.path)
-        for entry in registry.models.values()
-        for item in entry.fields.values()
-        if item.target == model
-    ]
-
-
-def _known_as(entry: Automatable, record: int) -> set[str]:
-    """What the person's fields say now, and have said in the events that are kept."""
-    paths = {path: entry.fields[path].orm_path for path in entry.personal if path in entry.fields}
-    found: set[str] = set()
-    for row in entry.model._default_manager.filter(pk=record).values_list(*paths.values()):
-        found.update(str(value) for value in row if value)
-    events = Event.objects.filter(model=entry.name, record=record).order_by("-id")
-    for facts in events.values_list("facts", flat=True)[:PERSONAL_HISTORY].iterator(chunk_size=PAGE):
-        for part in ("before", "after", "snapshot"):
-            values = facts.get(part) or {}
-            found.update(values[path] for path in paths if isinstance(values.get(path), str))
-    return found
 
 
 class _Erasing:
@@ -225,14 +201,13 @@ class _Erasing:
             erasing.lock_runs(ids)
             self._write(erasing.rows_of(ids, words=self.needles.words, all_of_it=False), self._scrubbed)
 
-    def notices(self) -> None:
-        """Notices, which hold the errors of steps."""
-        found = erasing.notices(self.tenant_id, self.needles.words)
-        changed = [(key, *map(self.needles.scrub, texts)) for key, *texts in found]
-        changed = [new for new, old in zip(changed, found, strict=True) if new != old]
-        self._note("notices", changed)
-        if changed and not self.dry_run:
-            erasing.write_notices(changed)
+    def elsewhere(self) -> None:
+        """What isn't a run: notices, the audit, errors of connections, imports and so on; and the staff's log."""
+        look = Elsewhere(self.tenant_id, self.needles, self._note, self.dry_run)
+        if self.needles.words:
+            look.scrub()
+        if self.model:
+            look.log_of(registry.model(self.model).model, self.record)
 
     def _write(self, found: Found, without: Callable[[Found], Found]) -> None:
         cleaned = without(found)
@@ -259,7 +234,7 @@ class _Erasing:
         """All texts of what runs were given and answered, but what their rules say themselves and what names nobody."""
         scrub, by_id = self.strict.scrub, {event.id: event for event in events}
         words = {word for definition in erasing.definitions_of(runs) for word in literals(definition)}
-        kept = {word for word in words | _machine_words() if scrub(word) == word}
+        kept = {word for word in words | machine_words() if scrub(word) == word}
 
         def facts(event_id: Any, stored: dict[str, Any]) -> Any:
             event = by_id.get(event_id)
@@ -284,14 +259,3 @@ class _Erasing:
 def _output(kind: str, output: Any, kept: Collection[str]) -> Any:
     """What a branch decided is none of the person's words."""
     return blank(output, kept) if kind == "action" else output
-
-
-def _machine_words() -> set[str]:
-    """The values of choices, and what parameters are unless a rule says otherwise: these name nobody."""
-    choices = {word for entry in registry.models.values() for item in entry.fields.values() for word in _choices(item)}
-    params = (field for action in registry.actions.values() for field in action.Params.model_fields.values())
-    return choices | {field.default for field in params if isinstance(field.default, str)}
-
-
-def _choices(item: Field) -> Collection[str]:
-    return item.choice_values if item.type == "choice" else ()
