@@ -141,6 +141,30 @@ def say_held(out: OutputWrapper, found: dict[str, Any]) -> None:
         ])  # fmt: skip
 
 
+def would(scope: str, subject_id: int | None, choice: pause.Choice) -> dict[str, int | None]:
+    """How many events and steps a resume would let go on; None where that isn't counted beforehand."""
+    if choice.keep == "drop":
+        return {"events": 0, "steps": 0}
+    if scope == "installation":
+        whole = pause.installation_status()
+        kept = choice.keep == "all"
+        return {"events": whole.kept_events if kept else None, "steps": whole.timers_due if kept else None}
+    if scope != "tenant":
+        steps = sum(one.steps for one in pause.held_by(scope, subject_id or 0))
+        return {"events": 0, "steps": steps if choice.keep == "all" else None}
+    if choice.recent_minutes is not None:
+        [(events, steps)] = pause.younger_than([choice.recent_minutes])
+        return {"events": events, "steps": steps}
+    status = pause.status()
+    return {"events": status.kept_events, "steps": sum(one.steps for one in pause.held_by_rule())}
+
+
+def say_would(out: OutputWrapper, found: dict[str, int | None]) -> None:
+    """What would go on, and that nothing has."""
+    said = ", ".join(f"{'uncounted' if count is None else count} {name}" for name, count in found.items())
+    out.write(f"Would go on: {said}. Dry run: nothing was changed.")
+
+
 def _by_rule(found: list[pause.HeldOfRule]) -> list[dict[str, Any]]:
     return [{"rule": one.rule_id, "name": one.rule_name, "steps": one.steps, "oldest": one.oldest} for one in found]
 

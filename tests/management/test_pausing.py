@@ -96,3 +96,42 @@ def test_what_makes_no_sense_is_said_in_one_line(acme: Place, command: str, argu
     with pytest.raises(CommandError, match=problem):
         told(command, *arguments)
     assert pause.over_tenant() is None
+
+
+def test_a_resume_is_rehearsed_with_what_would_go_on(acme: Place) -> None:
+    rule = make_rule(acme.tenant, name="Page the lead")
+    make_live_run(rule)
+    make_event(acme.tenant, matched_at=None)
+    told("automation_pause", "--tenant", "acme", "--reason", "x")
+
+    for choice, would in (
+        ([], {"events": 1, "steps": 1}),
+        (["--drop"], {"events": 0, "steps": 0}),
+        (["--recent", "2h"], {"events": 1, "steps": 1}),
+    ):
+        said = json.loads(told("automation_resume", "--tenant", "acme", *choice, "--dry-run", "--json"))
+        assert (said["state"], said["would"]) == ("paused", would)
+    assert "Would go on: 1 events, 1 steps. Dry run" in told("automation_resume", "--tenant", "acme", "--dry-run")
+    assert pause.over_tenant() is not None
+
+
+def test_a_tenant_is_closed_in_a_rehearsal_only(acme: Place) -> None:
+    said = json.loads(told("automation_close", "--tenant", "acme", "--reason", "x", "--dry-run", "--json"))
+    assert said["state"] == "closed"
+    assert told("automation_close", "--tenant", "acme", "--reason", "x", "--dry-run").startswith("acme is closed. Its")
+    acme.tenant.refresh_from_db()
+    assert acme.tenant.is_open
+
+
+def test_programs_read_what_deleting_and_restoring_a_rule_did(acme: Place) -> None:
+    rule = make_rule(acme.tenant)
+    make_live_run(rule)
+
+    would = json.loads(told("automation_delete", str(rule.pk), "--tenant", "acme", "--dry-run", "--json"))
+    assert (would["runs"], "cancelled" in would) == (1, False)
+    done = json.loads(told("automation_delete", str(rule.pk), "--tenant", "acme", "--json"))
+    assert done["cancelled"] == {"ended": 1, "asked": 0}
+    [listed] = json.loads(told("automation_undelete", "--tenant", "acme", "--json"))
+    assert listed["rule"] == rule.pk
+    back = json.loads(told("automation_undelete", str(rule.pk), "--tenant", "acme", "--json"))
+    assert back == {"rule": rule.pk, "restored": True}

@@ -181,7 +181,9 @@ def kept_by_kind() -> list[KeptEvents]:
 
 def younger() -> list[Younger]:
     """How much of what is held "only the recent" would keep, for each of `AGES`."""
-    return [
-        Younger(minutes, events, steps)
-        for minutes, (events, steps) in zip(AGES, held.younger_than(current_tenant(), AGES), strict=True)
-    ]
+    return [Younger(minutes, events, steps) for minutes, (events, steps) in zip(AGES, younger_than(AGES), strict=True)]
+
+
+def younger_than(ages: list[int]) -> list[tuple[int, int]]:
+    """(events, steps) of what the current tenant's pause holds that are younger than so many minutes, for each age."""
+    return held.younger_than(current_tenant(), ages)

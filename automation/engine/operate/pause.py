@@ -20,6 +20,7 @@ from automation.engine.operate.held import (
     over_tenant,
     status,
     younger,
+    younger_than,
 )
 from automation.engine.operate.installation import (
     InstallationStatus,
@@ -159,4 +160,5 @@ __all__ = [
     "resume_rule",
     "status",
     "younger",
+    "younger_than",
 ]

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from automation.catalog.registry import UnknownKind
 from automation.engine.operate import Refused
 from automation.engine.retention.erase import Erased, erase, erase_member
-from automation.management.arguments import add_json, add_tenant, write_json
+from automation.management.arguments import add_dry_run, add_json, add_tenant, write_json
 from automation.management.naming import tenant_named
 from automation.management.verbs import person
 from tenants.context import acting_for
@@ -32,7 +32,7 @@ class Command(BaseCommand):
             "person", metavar="MODEL:ID", help="such as helpdesk.customer:12; it may be deleted already"
         )
         parser.add_argument("--also", metavar="TEXT", action="append", default=[], help="a name or address; repeatable")
-        parser.add_argument("--dry-run", action="store_true", help="only count")
+        add_dry_run(parser)
         add_json(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:

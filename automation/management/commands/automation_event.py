@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import Model
 
 from automation.extend import DifferentBody, by_api, model, post_event
-from automation.management.arguments import add_tenant, object_in
+from automation.management.arguments import add_json, add_tenant, object_in, write_json
 from tenants.context import acting_for
 from tenants.models import Tenant
 
@@ -27,6 +27,7 @@ class Command(BaseCommand):
             "--data", metavar="JSON", default="{}", help="an object that conditions read as event.<name>"
         )
         parser.add_argument("--key", help="the same key twice is one event")
+        add_json(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Prints the id of the event; a bad argument is said in one line, and nothing is written."""
@@ -40,6 +41,9 @@ class Command(BaseCommand):
                 event_id = post_event(tenant, options["name"], record=record, data=data, key=options["key"])
             except (ValueError, LookupError, DifferentBody) as error:
                 raise CommandError(str(error)) from error
+        if options["json"]:
+            write_json(self.stdout, {"event": event_id})
+            return
         self.stdout.write(str(event_id))
 
 

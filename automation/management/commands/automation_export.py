@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine.retention.export import FORMS, export
-from automation.management.arguments import add_tenant
+from automation.management.arguments import add_json, add_tenant, write_json
 from automation.management.naming import tenant_named
 from automation.management.verbs import person
 from tenants.context import acting_as
@@ -30,16 +30,22 @@ class Command(BaseCommand):
         add_tenant(parser)
         parser.add_argument("--to", metavar="FILE", required=True, help="the archive; it must not exist yet")
         parser.add_argument("--form", choices=FORMS, default="jsonl", help="of the files in it")
+        add_json(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Writes beside the target and renames at the end, so that half an archive is never taken for a whole one."""
         tenant = tenant_named(options["tenant"])
+        if options["json"] and options["to"] == "-":
+            raise CommandError("The archive itself goes to standard output: leave --json out, or name a file.")
         self.said_at = time.monotonic()
         with acting_as(person()):
             if options["to"] == "-":
                 counts = export(tenant, sys.stdout.buffer, form=options["form"], progress=self._progress)
             else:
                 counts = self._to_file(tenant, Path(options["to"]), form=options["form"])
+        if options["json"]:
+            write_json(self.stdout, {"file": options["to"], "rows": counts})
+            return
         self.stderr.write(f"{sum(counts.values())} rows of {sum(map(bool, counts.values()))} tables.")
 
     def _to_file(self, tenant: Tenant, path: Path, *, form: str) -> dict[str, int]:

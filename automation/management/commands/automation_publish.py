@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from automation.definitions.change_words import change_sentence
 from automation.engine import rules
 from automation.engine.operate import Refused
-from automation.management.arguments import add_json, add_tenant, write_json
+from automation.management.arguments import add_dry_run, add_json, add_tenant, write_json
 from automation.management.naming import a_minute, rule_named, tenant_named
 from automation.management.verbs import person
 from tenants.context import acting_for
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         """Which rule, and what becomes of runs under way."""
         add_tenant(parser)
         parser.add_argument("rule", help="its number or name")
-        parser.add_argument("--dry-run", action="store_true", help="only say what it would do; fail where it can't")
+        add_dry_run(parser)
         parser.add_argument(
             "--waiting",
             choices=rules.OLDER_RUNS,

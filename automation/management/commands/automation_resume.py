@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from automation.engine.operate import Refused, pause
 from automation.engine.operate.pause import Choice
 from automation.management import pausing
-from automation.management.arguments import add_json, write_json
+from automation.management.arguments import add_dry_run, add_json, write_json
 from automation.management.naming import span
 
 ABOUT = __doc__
@@ -29,6 +29,7 @@ class Command(BaseCommand):
         what.add_argument("--drop", action="store_true", help="drop all of it: events unseen, waiting runs cancelled")
         parser.add_argument("--rate", metavar="RATE", help="how fast it goes on: 50/s, 600/m; without it at once")
         parser.add_argument("--follow", action="store_true", help="say what is left until all of it is done")
+        add_dry_run(parser)
         add_json(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -39,17 +40,25 @@ class Command(BaseCommand):
             rate=pausing.whole_rate(options["rate"]),
         )
         with pausing.target(options) as (scope, subject_id):
-            try:
-                _resume(scope, subject_id, choice)
-            except Refused as refusal:
-                raise CommandError(str(refusal)) from refusal
-            if options["follow"]:
-                self._follow(scope, subject_id)
+            if not options["dry_run"]:
+                self._do(scope, subject_id, choice, follow=options["follow"])
             found = pausing.state(scope, subject_id)
+            if options["dry_run"]:
+                found["would"] = pausing.would(scope, subject_id, choice)
         if options["json"]:
             write_json(self.stdout, found)
             return
         pausing.say(self.stdout, found)
+        if options["dry_run"]:
+            pausing.say_would(self.stdout, found["would"])
+
+    def _do(self, scope: str, subject_id: int | None, choice: Choice, *, follow: bool) -> None:
+        try:
+            _resume(scope, subject_id, choice)
+        except Refused as refusal:
+            raise CommandError(str(refusal)) from refusal
+        if follow:
+            self._follow(scope, subject_id)
 
     def _follow(self, scope: str, subject_id: int | None) -> None:
         """Progress to stderr. Stopping it with Ctrl-C stops nothing else."""

@@ -2,51 +2,60 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from automation.engine import rules
-from automation.engine.operate import Refused
-from automation.management.arguments import add_reason, add_tenant, write_table
-from automation.management.naming import tenant_named
-from automation.management.verbs import person
-from automation.models import Rule
-from tenants.context import acting_for
+from automation.management.arguments import add_reason, write_table
+from automation.management.verbs import VerbCommand
 
 ABOUT = __doc__
 
 
-class Command(BaseCommand):
+class Command(VerbCommand):
     """`manage.py automation_undelete --tenant acme` lists, with the number of a rule it restores."""
 
     help = f"{ABOUT} {__doc__}"
 
-    def add_arguments(self, parser: CommandParser) -> None:
+    def add_own(self, parser: CommandParser) -> None:
         """Which rule."""
-        add_tenant(parser)
         parser.add_argument("rule", nargs="?", type=int, help="its number")
         add_reason(parser)
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        """Lists, or restores."""
-        with acting_for(tenant_named(options["tenant"]).pk, person()):
-            if options["rule"] is None:
-                rows = [
-                    (
-                        rule.pk,
-                        rule.name,
-                        f"{rule.deleted_at:%Y-%m-%d %H:%M}",
-                        f"{rules.restorable_until(rule):%Y-%m-%d %H:%M}",
-                    )
-                    for rule in rules.deleted()
-                ]
-                if not rows:
-                    self.stdout.write("No deleted rule can be brought back.")
-                write_table(self.stdout, ("rule", "name", "deleted", "restorable until"), rows)
-                return
-            try:
-                rules.undelete(options["rule"], reason=options["reason"])
-            except Rule.DoesNotExist as missing:
-                raise CommandError(f"There is no rule {options['rule']} of this tenant.") from missing
-            except Refused as refusal:
-                raise CommandError(str(refusal)) from refusal
-        self.stdout.write("It is back, switched off; its runs stay cancelled.")
+    def act(self, options: dict[str, Any]) -> Any:
+        """Restores, or answers what can be restored."""
+        if options["rule"] is not None:
+            rules.undelete(options["rule"], reason=options["reason"])
+            return {"rule": options["rule"], "restored": True}
+        return [
+            {
+                "rule": rule.pk,
+                "name": rule.name,
+                "deleted_at": rule.deleted_at,
+                "restorable_until": rules.restorable_until(rule),
+            }
+            for rule in rules.deleted()
+        ]
+
+    def missing(self, options: dict[str, Any]) -> str:
+        """Only a rule is named."""
+        return f"There is no rule {options['rule']} of this tenant."
+
+    def tell(self, answer: Any, options: dict[str, Any]) -> None:
+        """The list as a table."""
+        if options["json"]:
+            super().tell(answer, options)
+        elif isinstance(answer, dict):
+            self.stdout.write("It is back, switched off; its runs stay cancelled.")
+        elif not answer:
+            self.stdout.write("No deleted rule can be brought back.")
+        else:
+            rows = (
+                (
+                    one["rule"],
+                    one["name"],
+                    f"{one['deleted_at']:%Y-%m-%d %H:%M}",
+                    f"{one['restorable_until']:%Y-%m-%d %H:%M}",
+                )
+                for one in answer
+            )
+            write_table(self.stdout, ("rule", "name", "deleted", "restorable until"), rows)

@@ -7,9 +7,17 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine import rules
 from automation.engine.operate import Refused
-from automation.management.arguments import add_json, add_reason, add_rule, add_tenant, write_json, write_table
+from automation.management.arguments import (
+    add_dry_run,
+    add_json,
+    add_reason,
+    add_rule,
+    add_tenant,
+    write_json,
+    write_table,
+)
 from automation.management.naming import rule_named, tenant_named
-from automation.management.verbs import person
+from automation.management.verbs import NOTHING_CHANGED, person
 from tenants.context import acting_for
 
 ABOUT = __doc__
@@ -29,15 +37,21 @@ class Command(BaseCommand):
             "--cancel-older", action="store_true", help="cancel the runs on older versions of the rule that is named"
         )
         add_reason(parser)
+        add_dry_run(parser)
         add_json(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Prints one line a version; with `--cancel-older` first cancels, and says how many."""
         if options["cancel_older"] and not options["rule"]:
             raise CommandError("--cancel-older needs --rule.")
+        if options["dry_run"] and not options["cancel_older"]:
+            raise CommandError("--dry-run goes with --cancel-older: without it nothing is changed anyway.")
         with acting_for(tenant_named(options["tenant"]).pk, person()):
             rule_id = rule_named(options["rule"]).pk if options["rule"] else None
-            if options["cancel_older"] and rule_id is not None:
+            if options["dry_run"]:
+                runs = sum(use.runs for use in rules.older_in_use(rule_id))
+                self.stderr.write(f"Would cancel: {runs}. {NOTHING_CHANGED}")
+            elif options["cancel_older"] and rule_id is not None:
                 self._cancel(rule_id, options["reason"])
             found = rules.older_in_use(rule_id) if options["older"] else rules.in_use(rule_id)
         if options["json"]:
