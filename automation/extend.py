@@ -21,6 +21,7 @@ from automation.catalog.action import (
 from automation.catalog.automatable import Automatable, NoteTarget
 from automation.catalog.fitting import Unfit, fit, is_settable, required
 from automation.catalog.mentions import may_mention
+from automation.catalog.pruning import prune
 from automation.catalog.registry import automatable, model, register
 from automation.catalog.trigger import Trigger, TriggerParams, TriggerSpec
 from automation.core.automatic_mail import base as plain_address
@@ -82,6 +83,7 @@ __all__ = [
     "pending_for",
     "plain_address",
     "post_event",
+    "prune",
     "receiving_mail",
     "register",
     "required",

@@ -149,6 +149,10 @@ DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.str("DEFAULT_FROM_EMAIL", "northwind@loc
 LOGGING = logging_settings(as_json=env.str("LOG_FORMAT", "text") == "json", level=env.str("LOG_LEVEL", "INFO"))
 configure()
 
+# --- Imports ----------------------------------------------------------------------------------------------------------
+
+IMPORT_REPORTS_DAYS = env.int("IMPORT_REPORTS_DAYS", 90)  # what became of each row can be read for so long
+
 # --- Workers ----------------------------------------------------------------------------------------------------------
 
 WORKERS = env.int("WORKERS", 2)

@@ -4,11 +4,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import timedelta
 from itertools import islice
 
 from django.db import DatabaseError, IntegrityError, transaction
-from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
@@ -23,7 +21,6 @@ from tenants.models import Tenant
 CHUNK = 200  # rows in one transaction: what is done again, at most, after a stop
 TRIES = 3
 BATCH_LENGTH = 80
-REPORTS_KEPT, PORTION = 90, 5000  # days, rows
 OUTCOMES = (CREATED, UPDATED, UNCHANGED, REJECTED)
 Tell = Callable[[ImportJob], None]
 Report = Callable[[Sequence[Draft]], None]
@@ -85,7 +82,6 @@ def begin(target: Target, file: CsvFile, options: Options, *, batch: str, again:
     last = finished(target, digest)
     if last is not None and not again:
         raise ImportedAlready(last)
-    _tidy()
     job = planned(target, file, options, batch=batch, digest=digest)
     try:
         with transaction.atomic():
@@ -128,15 +124,6 @@ def run(job: ImportJob, target: Target, file: CsvFile, tenant: Tenant, *, tell: 
         tell(job)
     if job.pk is not None:
         _finish(job)
-
-
-def _tidy() -> None:
-    """Lets the reports go of imports that ended long ago; their counts stay."""
-    ended = ImportJob.objects.filter(finished_at__lt=Now() - timedelta(days=REPORTS_KEPT))
-    for job_id in ended.filter(Exists(ImportedRow.objects.filter(job=OuterRef("pk")))).values_list("pk", flat=True):
-        rows = ImportedRow.objects.filter(job=job_id).order_by("number")
-        while ids := list(rows.values_list("pk", flat=True)[:PORTION]):
-            ImportedRow.objects.filter(pk__in=ids).delete()
 
 
 def _chunks(file: CsvFile, *, after: int) -> Iterator[list[Row]]:

@@ -384,12 +384,28 @@ def _start(rule: Rule, ticket: Any) -> None:
         run_by_hand(rule.pk, ticket)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
+LOOSE: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+SOME = given(
     definitions=st.lists(DEFINITIONS, min_size=1, max_size=3),
     deeds=st.lists(st.tuples(DEEDS, st.booleans()), min_size=1, max_size=10),
 )
+
+
+@settings(max_examples=8, **LOOSE)
+@SOME
 def test_the_explanation_agrees_with_what_the_engine_did(definitions: list[Any], deeds: list[Any]) -> None:
+    agrees(definitions, deeds)
+
+
+@pytest.mark.long
+@settings(max_examples=200, **LOOSE)
+@SOME
+def test_of_many_rules_and_events_the_explanation_agrees(definitions: list[Any], deeds: list[Any]) -> None:
+    agrees(definitions, deeds)
+
+
+def agrees(definitions: list[Any], deeds: list[Any]) -> None:
+    """What the engine did after each deed is what the explanation says of it."""
     world = make_world()
     made = [world.rule(f"Rule {place}", *one["steps"], **_without_steps(one)) for place, one in enumerate(definitions)]
     tickets = [world.ticket(subject="One", priority="low")]

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -52,12 +53,30 @@ def _can_be_published(definition: dict[str, Any]) -> bool:
     return not problems_of({"schema_version": 1, **definition}, Anything())
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
+LOOSE: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+SOME = given(
     drawn=st.lists(RULES.map(_definition).filter(_can_be_published), min_size=1, max_size=4),
     changes=st.lists(PAIRS, min_size=1, max_size=3),
 )
+
+
+@settings(max_examples=8, **LOOSE)
+@SOME
 def test_every_loop_that_was_stopped_had_been_shown_before(db: None, drawn: list[Any], changes: list[Any]) -> None:
+    foreseen(drawn, changes)
+
+
+@pytest.mark.long
+@settings(max_examples=200, **LOOSE)
+@SOME
+def test_of_many_rules_every_loop_that_was_stopped_had_been_shown(
+    db: None, drawn: list[Any], changes: list[Any]
+) -> None:
+    foreseen(drawn, changes)
+
+
+def foreseen(drawn: list[Any], changes: list[Any]) -> None:
+    """Each rule that the loop guard stopped had a loop among its findings."""
     world = make_world()
     for place, one in enumerate(drawn):
         world.rule(f"Rule {place}", *one["steps"], **{name: value for name, value in one.items() if name != "steps"})

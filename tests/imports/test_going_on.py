@@ -14,12 +14,18 @@ import pytest
 from django.db import connections
 from django.db.models.functions import Now
 
+from automation.engine.retention import rounds
+from automation.engine.retention.rounds import round_of
 from northwind.helpdesk.models import Ticket
 from northwind.imports import jobs
 from northwind.imports.chunk import Importer
 from northwind.imports.models import ImportedRow, ImportJob
+from northwind.imports.retention import drop_reports
+from tenants.context import every_tenant
 from tests.factories import TenantFactory
 from tests.imports.desk import Desk
+
+ROWS = 1500  # enough to be stopped amid them
 
 
 class Cut(Exception):
@@ -99,14 +105,40 @@ def test_it_is_not_gone_on_with_in_another_way_than_it_was_begun(desk: Desk, mon
     assert (job.batch, job.options["rules"], job.created) == ("mine", False, 450)
 
 
-def test_reports_of_long_ago_go_with_the_next_import(desk: Desk) -> None:
-    desk.command("tickets", many(desk, 3))
+def test_reports_of_long_ago_go_with_a_round_of_retention_and_counts_stay(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Desk(desk.folder, TenantFactory())
+    for each in (desk, other):
+        each.command("tickets", many(each, 5))
     with desk.acting():
         ImportJob.objects.update(finished_at=Now() - timedelta(days=91))
-    desk.command("tickets", desk.write("subject", ["Ticket 3"]))
+    with other.acting():
+        ImportJob.objects.update(finished_at=None, started_at=Now() - timedelta(days=91))  # left lying
+    desk.command("tickets", desk.write("subject", ["Ticket 5"]))
+    monkeypatch.setattr(rounds, "PAGE", 2)
+    with every_tenant():
+        removed = [one.removed["imported rows"] for one in round_of(desk.tenant.pk) if "imported rows" in one.removed]
+    assert removed == [2, 2, 1]
     with desk.acting():
         assert [job.rows.count() for job in ImportJob.objects.order_by("id")] == [0, 1]
-        assert ImportJob.objects.order_by("id")[0].created == 3
+        assert ImportJob.objects.order_by("id")[0].created == 5
+    with other.acting():
+        assert ImportedRow.objects.count() == 5
+    with every_tenant():
+        list(round_of(other.tenant.pk))
+    with other.acting():
+        assert ImportedRow.objects.count() == 0
+
+
+def test_how_long_reports_are_kept_is_a_setting(desk: Desk, settings: Any) -> None:
+    desk.command("tickets", many(desk, 3))
+    settings.IMPORT_REPORTS_DAYS = 400
+    with desk.acting():
+        ImportJob.objects.update(finished_at=Now() - timedelta(days=399))
+        assert drop_reports(desk.tenant.pk, limit=10) == 0
+        ImportJob.objects.update(finished_at=Now() - timedelta(days=401))
+        assert drop_reports(desk.tenant.pk, limit=10) == 3
 
 
 def test_an_import_that_moves_on_elsewhere_is_left_to_whoever_does(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,10 +183,17 @@ def test_two_at_once_import_each_row_once(tmp_path: Path) -> None:
         assert ImportedRow.objects.count() == 1000
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGTERM,
+        pytest.param(signal.SIGINT, marks=pytest.mark.long),
+        pytest.param(signal.SIGKILL, marks=pytest.mark.long),
+    ],
+)
 def test_a_process_that_is_stopped_leaves_nothing_half_done(tmp_path: Path, database_url: str, number: int) -> None:
     desk = Desk(tmp_path)
-    path = many(desk, 4000)
+    path = many(desk, ROWS)
     command = [sys.executable, "manage.py", "import_tickets", str(path), f"--tenant={desk.tenant.slug}"]
     environment = {**os.environ, "DATABASE_URL": database_url}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -166,9 +205,9 @@ def test_a_process_that_is_stopped_leaves_nothing_half_done(tmp_path: Path, data
     with desk.acting():
         done = ImportJob.objects.get().rows_done
         assert Ticket.objects.count() == ImportedRow.objects.count() == done
-    if number != signal.SIGKILL and done < 4000:
+    if number != signal.SIGKILL and done < ROWS:
         assert process.returncode == 130, said
-        assert f"Stopped after row {done} of 4000: the same command goes on there." in said
-    if done < 4000:
+        assert f"Stopped after row {done} of {ROWS}: the same command goes on there." in said
+    if done < ROWS:
         desk.command("tickets", path)
-    assert subjects(desk) == [f"Ticket {number}" for number in range(4000)]
+    assert subjects(desk) == [f"Ticket {number}" for number in range(ROWS)]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator, Iterator
 from datetime import datetime
 from functools import partial
 
+from automation.catalog.pruning import pruned
 from automation.core.states import RUN_STATES, TERMINAL_RUN
 from automation.engine.retention.portions import Portion
 from automation.engine.retention.purge import purge
@@ -117,6 +118,7 @@ class _Round:
             for what, table in AGED.items()
         }
         drops["rules"] = partial(retention.drop_rules, self.tenant_id, before=rules, limit=RULES_AT_ONCE)
+        drops |= {what: partial(drop, self.tenant_id, limit=PAGE) for what, drop in pruned.items()}
         for what, drop in drops.items():
             while gone := drop():
                 yield Portion(what, gone, {what: gone})
