@@ -7,7 +7,8 @@ import psycopg
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
-from django.test import Client
+from django.test import Client, TransactionTestCase
+from emptying import empty_database
 from pytest_django import DjangoDbBlocker
 
 from northwind import database
@@ -42,6 +43,14 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
             "AND pid <> pg_backend_pid()"
         )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def emptied_quickly() -> Iterator[None]:
+    """Whatever commits is followed by our own way to empty the database, of which Django's is the exception."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", lambda self: empty_database())
+        yield
 
 
 @pytest.fixture

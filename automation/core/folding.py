@@ -4,7 +4,6 @@ PostgreSQL's own `upper` and `lower` depend on the collation and version of the 
 lengths. So one table decides, one character to one character; queries hand the same table to the database.
 """
 
-import sys
 import unicodedata
 from functools import lru_cache
 
@@ -19,9 +18,17 @@ def _fold_of(character: str) -> str:
 
 
 def _table() -> dict[int, str]:
-    pairs = ((code, _fold_of(chr(code))) for code in range(128, sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF)
-    return {code: folded for code, folded in pairs if folded != chr(code)}
+    """Whole blocks without case are passed over: every process makes this table when it starts."""
+    found: dict[int, str] = {}
+    for first in range(128, CASED_BELOW, 128):
+        block = "".join(map(chr, range(first, first + 128)))
+        if not block == block.lower() == block.upper():
+            found |= {ord(one): folded for one in block if (folded := _fold_of(one)) != one}
+    return found
 
+
+CASED_BELOW = 0x20000
+"""From here on there are no letters with case, only ideographs and the like."""
 
 FOLDS: dict[int, str] = _table()
 """Code point of a character beyond ASCII → what it is compared as; ASCII is lowered as always."""

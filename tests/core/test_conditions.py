@@ -1,5 +1,6 @@
 """What conditions mean: empty, missing, letters, numbers, changes, time; and that every verdict can be explained."""
 
+import sys
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from automation.core.calendars import Span
 from automation.core.conditions import Moment, compile_condition, explain
-from automation.core.folding import fold
+from automation.core.folding import CASED_BELOW, fold
 from automation.core.operators import OPERATORS
 from automation.core.spec import Condition, Group, Leaf
 
@@ -84,6 +85,11 @@ def test_letters_are_compared_without_case_and_composition(one: str, other: str)
 @pytest.mark.parametrize(("one", "other"), [("ß", "ss"), ("ﬁ", "fi"), ("İ", "i"), ("a", "b")])
 def test_no_letter_equals_two_others(one: str, other: str) -> None:
     assert now_is(one, "is", other) == "false"
+
+
+def test_no_letter_beyond_those_that_the_table_looks_at_has_two_cases() -> None:
+    beyond = "".join(map(chr, range(CASED_BELOW, sys.maxunicode + 1)))
+    assert beyond == beyond.lower() == beyond.upper()
 
 
 @given(st.text(max_size=8))
