@@ -122,7 +122,27 @@ class LimitsAdmin(OfTenantAdmin):
     form = LimitsForm
     list_display = ("tenant", "max_depth", "events_kept", "rules", "retention_days", "header_days", "revision")
     list_filter = (BY_TENANT,)
-    fields = ("tenant", "use", "max_depth", "events_kept", "rules", "retention_days", "header_days", "revision")
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": (
+                    "tenant",
+                    "use",
+                    "max_depth",
+                    "events_kept",
+                    "rules",
+                    "retention_days",
+                    "header_days",
+                    "revision",
+                ),
+                "description": _(
+                    "Admins are told at 80 and at 100 percent: within a minute of a limit that is half used, within "
+                    "15 minutes of one that fills up faster, and at once when something is refused."
+                ),
+            },
+        ),
+    )
     readonly_fields = ("tenant", "use")
 
     @admin.display(description=_("use"))

@@ -14,6 +14,7 @@ from automation.store import clock, protection
 from automation.store.protection import Used
 
 LOOKED_EVERY = timedelta(minutes=15)
+NEAR, LOOKED_EVERY_NEAR = 50, timedelta(minutes=1)  # from so many percent on, until all is used up
 AT_ONCE = 50  # tenants a round of the chores
 SLICE = 0.2  # seconds of it: the events of each are counted
 NEARLY, WHOLLY = 80, 100  # percent at which people are told
@@ -44,12 +45,14 @@ def usage(tenant_id: int) -> list[Use]:
 def look() -> int:
     """Looks at the tenants whose turn it is and tells of what is used up; answers how many notices. A chore."""
     now, told, ends_at = clock.now(), 0, time.monotonic() + SLICE
+    crowded = protection.crowded(most=AT_ONCE)
     for _tenant in range(AT_ONCE):
-        found = protection.used(before=now - LOOKED_EVERY, most=1)
+        ids = [crowded.pop()] if crowded else None
+        found = protection.used(tenant_ids=ids, before=now - LOOKED_EVERY, most=1)
         for one in found:
             with transaction.atomic():
                 told += _tell(one, now=now)
-        if not found or time.monotonic() > ends_at:
+        if not (found or crowded) or time.monotonic() > ends_at:
             break
     return told
 
@@ -63,11 +66,35 @@ def _tell(found: Used, *, now: datetime) -> int:
             notices.append(limit_notice(tenant_id=found.tenant_id, limit=use.name, percent=level, words=words, now=now))
             reached.write(found.tenant_id, use.name, percent=level, used=use.used, allowed=use.limit)
         levels[use.name] = level if level > use.told or _has_fallen(use, found) else use.told
+    earlier = LOOKED_EVERY - LOOKED_EVERY_NEAR if _is_near(found) else timedelta()
     protection.set_told(
-        found.tenant_id, events=levels["events_kept"], rules=levels["rules"], running=levels["running"], now=now
+        found.tenant_id,
+        events=levels["events_kept"],
+        rules=levels["rules"],
+        running=levels["running"],
+        used_at=now - earlier,
     )
     tell(notices)
     return len(notices)
+
+
+def refused(tenant_id: int, name: str) -> None:
+    """Somebody was just refused what would go beyond a limit: people are told, and rules hear of it, once a day."""
+    now = clock.now()
+    for found in protection.used(tenant_ids=[tenant_id]):
+        with transaction.atomic():
+            _tell(found, now=now)
+            use = next(one for one in _uses(found) if one.name == name)
+            words = partial(_words, found, name)
+            notice = limit_notice(tenant_id=tenant_id, limit=name, percent=WHOLLY, words=words, now=now)
+            if notice.title:  # nobody was told of it today
+                reached.write(tenant_id, name, percent=WHOLLY, used=use.used, allowed=use.limit)
+            tell([notice])
+
+
+def _is_near(found: Used) -> bool:
+    """Whether something may soon be used up."""
+    return any(use.name != "running" and NEAR <= use.percent < WHOLLY for use in _uses(found))
 
 
 def _uses(found: Used) -> list[Use]:

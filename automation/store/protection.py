@@ -73,6 +73,14 @@ SELECT l.tenant_id,
   FROM due JOIN automation_limits l ON l.tenant_id = due.tenant_id
   JOIN automation_lane n ON n.tenant_id = l.tenant_id ORDER BY l.tenant_id
 """
+# Tenants whose people don't know yet that work has waited for a minute while all places are taken.
+CROWDED = """
+SELECT n.tenant_id FROM automation_lane n JOIN automation_limits l ON l.tenant_id = n.tenant_id AND l.told_running < 100
+ WHERE NOT n.paused AND n.running >= n.max_running AND EXISTS (
+   SELECT 1 FROM automation_timer w WHERE w.lane_id = n.id AND w.state = 'pending'
+      AND w.due_at < (SELECT automation_now()) - interval '60 seconds')
+ ORDER BY n.tenant_id LIMIT %s
+"""
 SET_TOLD = """
 UPDATE automation_limits SET told_events = %s, told_rules = %s, told_running = %s, used_at = %s WHERE tenant_id = %s
 """
@@ -100,9 +108,14 @@ def used(*, tenant_ids: Sequence[int] | None = None, before: datetime | None = N
     return [Used(*row) for row in statements.rows(USED, [ids, ids, before, most])]
 
 
-def set_told(tenant_id: int, *, events: int, rules: int, running: int, now: datetime) -> None:
-    """Remembers what a tenant was told of, so that it is told once."""
-    statements.count(SET_TOLD, [events, rules, running, now, tenant_id])
+def crowded(*, most: int) -> list[int]:
+    """Tenants that keep work waiting at their cap, and weren't told of it."""
+    return [row[0] for row in statements.rows(CROWDED, [most])]
+
+
+def set_told(tenant_id: int, *, events: int, rules: int, running: int, used_at: datetime) -> None:
+    """Remembers what a tenant was told of, so that it is told once, and when its use was looked at."""
+    statements.count(SET_TOLD, [events, rules, running, used_at, tenant_id])
 
 
 def look_soon(tenant_id: int) -> None:

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.db.models import F
 
 from automation.engine import limits, usage
 from automation.engine.operate import Refused
@@ -79,6 +80,49 @@ def test_a_limit_that_is_lowered_below_its_use_is_told_of_by_the_next_round(worl
     limits.save_limits(found, base_revision=found.revision)
     usage.look()
     assert told(world) == ["rules:100"]
+
+
+def test_who_is_refused_another_rule_is_told_of_once_a_day_and_rules_hear_of_it(world: World) -> None:
+    set_limits(world, rules=1)
+    world.rule("One", step("note", "add_note", text="x"))
+    for _ in range(2):
+        with world.acting(), pytest.raises(Refused, match="is reached"):
+            drafting.create("Two")
+    usage.look()
+    assert told(world) == ["rules:100"]
+    with world.acting():
+        Notice.objects.update(period="2020-01-01")  # told on another day
+        with pytest.raises(Refused, match="is reached"):
+            drafting.create("Two")
+        assert Event.objects.filter(kind="limit_reached").count() == 2
+    assert told(world) == ["rules:100", "rules:100"]
+
+
+@pytest.mark.parametrize(("rules", "minutes", "looked"), [(4, 2, True), (4, 0, False), (8, 2, False), (2, 2, False)])
+def test_what_may_soon_be_used_up_is_looked_at_every_minute(
+    world: World, rules: int, minutes: int, looked: bool
+) -> None:
+    for number in range(2):
+        world.rule(f"Rule {number}", step("note", "add_note", text="x"))
+    set_limits(world, rules=rules)
+    usage.look()
+    Limits.objects.update(used_at=F("used_at") - timedelta(minutes=minutes))
+    before = Limits.objects.get(tenant=world.tenant).used_at
+    usage.look()
+    assert (Limits.objects.get(tenant=world.tenant).used_at != before) is looked
+
+
+def test_work_that_waits_at_the_cap_is_told_of_by_the_next_round(world: World) -> None:
+    usage.look()
+    lane = Lane.objects.get(tenant=world.tenant)
+    Lane.objects.filter(pk=lane.pk).update(running=4)
+    timer = Timer.objects.create(lane=lane, tenant=world.tenant, kind="step", due_at=clock.now())
+    usage.look()
+    assert told(world) == []
+    Timer.objects.filter(pk=timer.pk).update(due_at=clock.now() - timedelta(minutes=2))
+    for _ in range(2):
+        usage.look()
+    assert told(world) == ["running:100"]
 
 
 def test_what_has_fallen_well_below_is_told_of_again(world: World) -> None:

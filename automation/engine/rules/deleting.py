@@ -10,7 +10,7 @@ from automation.core.states import LIVE_RUN
 from automation.engine.operate import Refused
 from automation.engine.operate.pause import end_rule_pause
 from automation.engine.operate.runs import Cancelled, cancel_all
-from automation.engine.rules.drafting import room_for_one_more
+from automation.engine.rules.drafting import one_more
 from automation.engine.rules.finding import find, record
 from automation.models import DeadLetter, Rule, Run
 from automation.store import clock, pauses
@@ -77,8 +77,7 @@ def undelete(rule_id: int, reason: str = "") -> None:
         raise Refused(_too_late())
     # A run that a matcher began while the rule was being deleted must not come back with it.
     cancel_all(rule_id=rule_id, reason="delete")
-    with transaction.atomic():
-        room_for_one_more(tenant_id)
+    with one_more(tenant_id):
         rule = Rule.objects.select_for_update(no_key=True).get(pk=rule_id)
         if not rule_rows.set_restored(rule.pk):
             raise Refused(_too_late())

@@ -1,5 +1,7 @@
 """Drafts rules: makes, saves, checks, names and restores them; nothing that runs changes."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.db import transaction
@@ -8,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from automation.core.errors import Problem
 from automation.core.facts import unshown
+from automation.engine import usage
 from automation.engine.documents import storable
 from automation.engine.operate import Refused
 from automation.engine.references import References, people, problems_of
@@ -28,8 +31,7 @@ def create(name: str, *, owner_id: int | None = None, definition: dict[str, Any]
     """
     tenant_id = current_tenant()
     name, draft = _name(name), storable(EMPTY if definition is None else definition)
-    with transaction.atomic():
-        room_for_one_more(tenant_id)
+    with one_more(tenant_id):
         last = Rule.objects.filter(deleted_at=None).aggregate(last=Max("position"))["last"] or 0
         rule = Rule.objects.create(tenant_id=tenant_id, name=name, position=last + 1, owner_id=_owner(owner_id))
         RuleDraft.objects.create(tenant_id=tenant_id, rule=rule, definition=draft, changed_by_id=person())
@@ -37,15 +39,30 @@ def create(name: str, *, owner_id: int | None = None, definition: dict[str, Any]
     return rule
 
 
-def room_for_one_more(tenant_id: int) -> None:
-    """Locks the tenant's limits, so that rules come one at a time; `Refused` where there are as many as it may have.
+class Full(Refused):
+    """The tenant has as many rules as its limits allow."""
+
+
+@contextmanager
+def one_more(tenant_id: int) -> Iterator[None]:
+    """The transaction in which a rule comes: one at a time; `Full` where there are as many as the tenant may have.
 
     The one that comes may be the last: the next round of the chores looks whether people are to be told.
     """
+    try:
+        with transaction.atomic():
+            _has_room(tenant_id)
+            protection.look_soon(tenant_id)
+            yield
+    except Full:
+        usage.refused(tenant_id, "rules")
+        raise
+
+
+def _has_room(tenant_id: int) -> None:
     limits = Limits.objects.select_for_update(no_key=True).get(tenant_id=tenant_id)
     if Rule.objects.filter(deleted_at=None).count() >= limits.rules:
-        raise Refused(_("The limit “rules” is reached: this tenant may have %s of them.") % limits.rules)
-    protection.look_soon(tenant_id)
+        raise Full(_("The limit “rules” is reached: this tenant may have %s of them.") % limits.rules)
 
 
 def save_draft(rule_id: int, definition: dict[str, Any], *, base_revision: int) -> RuleDraft:
