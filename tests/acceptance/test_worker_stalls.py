@@ -35,7 +35,7 @@ def test_a_frozen_worker_comes_back_too_late_and_is_refused(world: World) -> Non
     until(lambda: time.monotonic() - frozen_at >= 2 * LEASE, within=2 * LEASE + 1)
     frozen.thaw(pump)
     until(lambda: frozen.counters()["stale_settle"], within=10, about="the late settle", told=world.tails)
-    until(frozen.pumps, within=2 * BELL, about="a new identity")
+    until(frozen.pumps, within=2 * BELL + 10, about="a new identity")
 
     (step,) = site.steps()
     assert step["output"]["answer"] == '"second"'

@@ -19,7 +19,9 @@ ASK = "select upper('ö'), current_setting('max_connections')::int, current_sett
 COMMAND = f"""
 import signal, sys, psycopg
 from northwind.database import ensure
-signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background inherit that it is ignored
+# Tests that run in the background, or under nohup, inherit that these are ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 with psycopg.connect(ensure()) as connection:
     found = connection.execute({ASK!r}).fetchone()
 print(*found, flush=True)  # when nothing of it is under way any more

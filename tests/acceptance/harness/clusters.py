@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from acceptance.harness.database import Db
+from acceptance.harness.nursery import ROOT, Nursery, Started
 from acceptance.harness.waiting import until
 
-ROOT = Path(__file__).resolve().parents[3]
 STARTS_WITHIN = 40.0
 SETTINGS = {
     "AUTOMATION_LEASE": "2",
@@ -24,13 +23,13 @@ SETTINGS = {
     "AUTOMATION_STEP_TIMEOUT": "1",
     "AUTOMATION_STEP_TIMEOUT_MAX": "1",
     "AUTOMATION_CONTROL_POLL": "0.2",
-    "AUTOMATION_BELL": "5",
+    "AUTOMATION_BELL": "1",
     "AUTOMATION_ALLOW_LOOPBACK": "1",
     "AUTOMATION_BREAKERS": "0",  # receivers that fail by order would be spared; tests of breakers turn them on
     "AUTOMATION_TESTS": "1",
     "LOG_FORMAT": "json",
 }
-LEASE, SWEEP, DEADLINE, STEP_TIMEOUT, CONTROL_POLL, BELL = 2.0, 0.5, 4.0, 1.0, 0.2, 5.0
+LEASE, SWEEP, DEADLINE, STEP_TIMEOUT, CONTROL_POLL, BELL = 2.0, 0.5, 4.0, 1.0, 0.2, 1.0
 T = LEASE + SWEEP  # until work of a dead worker is taken back
 COUNTED = ("stale_settle", "reaped", "repaired", "healed")
 
@@ -72,12 +71,13 @@ class Cluster:
     """One `run_workers` with its log; `fail` arms failpoints in all of its workers."""
 
     db: Db
+    nursery: Nursery
     log: Path
     workers: int = 2
     pool: str = "northwind"
     fail: str = ""
     settings: dict[str, str] = field(default_factory=dict)
-    process: subprocess.Popen[bytes] = field(init=False)
+    process: Started = field(init=False)
 
     def start(self, *, wait: bool = True) -> "Cluster":
         """Starts it and waits until every pump is there."""
@@ -86,16 +86,8 @@ class Cluster:
             more["Q_CLUSTER_NAME"] = self.pool
         if self.fail:
             more["AUTOMATION_FAIL"] = self.fail
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "manage.py", "run_workers"],
-                cwd=ROOT,
-                env=environment(**more),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        self.log.touch()
+        self.process = self.nursery.start(["manage.py", "run_workers"], environment(**more), self.log)
         if wait:
             self.wait_for_pumps()
         return self

@@ -8,8 +8,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from acceptance.harness.clusters import COUNTED, ROOT, Cluster, environment
+from acceptance.harness.clusters import COUNTED, Cluster, environment
 from acceptance.harness.database import Db
+from acceptance.harness.nursery import ROOT, Nursery
 from acceptance.harness.observer import Observer
 from acceptance.harness.scenario import Site, make_site
 from acceptance.harness.waiting import until
@@ -26,8 +27,9 @@ SELECT e.id FROM automation_event e WHERE e.tenant_id = (SELECT r.tenant_id FROM
 class World:
     """The test database with its observer, the clusters and the servers of one test."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, nursery: Nursery) -> None:
         self.directory = directory
+        self.nursery = nursery
         self.db = Db()
         self.observer = Observer()
         self.clusters: list[Cluster] = []
@@ -50,6 +52,7 @@ class World:
         }
         made = Cluster(
             self.db,
+            self.nursery,
             self.directory / f"workers{len(self.clusters)}.log",
             workers=workers,
             pool=pool,
