@@ -1,13 +1,27 @@
 """What the engine's commands are told and answer alike."""
 
 import json
-from collections.abc import Iterable
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser, OutputWrapper
 from django.core.serializers.json import DjangoJSONEncoder
 
 from automation.core.values import MAX_DEPTH
+
+
+def at_least(least: float, kind: type[int] | type[float] = int) -> Callable[[str], float]:
+    """The type of an argument that is a number of that kind, and not smaller."""
+
+    def number(text: str) -> float:
+        found = kind(text)
+        if not found >= least:
+            raise ArgumentTypeError(f"{text} is less than {least:g}")
+        return found
+
+    number.__name__ = "whole number" if kind is int else "number"
+    return number
 
 
 def add_tenant(parser: CommandParser, *, required: bool = True) -> None:

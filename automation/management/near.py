@@ -12,8 +12,9 @@ ALIKE = 0.5
 def unknown(what: str, name: str, known: Iterable[str]) -> CommandError:
     """The error for a name that isn't among those known: with the nearest, or the first of all where none is near."""
     names = sorted(set(known))
-    near = get_close_matches(name.casefold(), [one.casefold() for one in names], n=LISTED, cutoff=ALIKE)
-    meant = [one for one in names if one.casefold() in near] or names[:LISTED]
+    folded = {one.casefold(): one for one in reversed(names)}
+    near = get_close_matches(name.casefold(), list(folded), n=LISTED, cutoff=ALIKE)
+    meant = [folded[one] for one in near] or names[:LISTED]
     if not meant:
         return CommandError(f"There is no {what} {name!r}.")
     more = ", …" if len(names) > len(meant) else ""

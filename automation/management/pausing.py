@@ -95,7 +95,8 @@ def say(out: OutputWrapper, found: dict[str, Any]) -> None:
         )
     for name in ("in_flight", "tenants", "kept_events", "held_runs", "timers_due"):
         if name in found:
-            out.write(f"{name.replace('_', ' ')}: {found[name]}")
+            live = name == "held_runs" and found["state"] == "running"
+            out.write(f"{'live runs' if live else name.replace('_', ' ')}: {found[name]}")
     for one in found.get("most", []):
         out.write(f"  {one['tenant']}: {one['events']} events, {one['steps']} steps")
     if found.get("workers"):

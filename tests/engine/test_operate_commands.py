@@ -50,8 +50,9 @@ def test_a_run_is_paused_resumed_looked_at_and_cancelled(rule: Rule) -> None:
     assert told("run", "resume", run.pk) == f"Run {run.pk}: pending\n"
     assert "never: tell" in told("run", "show", run.pk)
     assert answered("run", "cancel", run.pk) == {
-        "run": run.pk, "state": "cancelled", "reason": "cancelled_by", "ended": 1, "asked": 0,
+        "run": run.pk, "state": "cancelled", "reason": "cancelled_by", "ended": 1, "asked": 0, "changed": True,
     }  # fmt: skip
+    assert told("run", "cancel", run.pk).endswith("cancelled_by (already so: nothing was changed)\n")
     entry = AuditEntry.objects.get(verb="pause")
     assert (entry.reason, entry.actor_name.endswith("(command line)")) == ("look", True)
 
@@ -202,7 +203,15 @@ def test_all_that_fit_are_retried_by_a_job_that_can_be_followed_and_ended(rule: 
         (["retry", "--group", 10**9], "There is no dead letter 1000000000 of this tenant"),
         (["retry", "--group", 1, "--rule", 1], "leave out --rule"),
         (["retry", 1, "--all"], "Name dead letters, or a --group"),
-        (["dead_letters", "--letters", "0"], "at least 1"),
+        (["dead_letters", "--letters", "0"], "0 is less than 1"),
+        (["stuck", "--limit", "-1"], "-1 is less than 1"),
+        (["stuck", "--minutes", "-5"], "-5 is less than 0"),
+        (["stuck", "--minutes", "nan"], "nan is less than 0"),
+        (["stuck", "--limit", "many"], "invalid whole number value: 'many'"),
+        (["replay", "--last", "-1"], "-1 is less than 1"),
+        (["prune", "--pause", "-1"], "-1 is less than 0"),
+        (["retry", "--all", "--most", "0"], "0 is less than 1"),
+        (["bulk", "status", 10**9], "There is no job 1000000000 of this tenant"),
         (["step", "complete", 1, "--output", "[1]"], "JSON object"),
         (["step", "complete", 1, "--output", "{"], "isn't JSON"),
         (["timer", "postpone", 1, "--until", "tomorrow"], "A moment is written like 2h"),

@@ -209,9 +209,7 @@ class TestReferences:
         for name, near in (("hoook", "There is: hook"), ("other", "There is: hook")):
             with pytest.raises(CommandError, match=f"no connection '{name}'. {near}"):
                 told("automation_references", *tenant, "--connection", name)
-        with pytest.raises(
-            CommandError, match=r"no field 'helpdesk.ticket.prio'. There is: .*helpdesk.ticket.priority"
-        ):
+        with pytest.raises(CommandError, match=r"no field 'helpdesk.ticket.prio'. There is: helpdesk.ticket.priority"):
             told("automation_references", "--field", "helpdesk.ticket.prio")
         with pytest.raises(CommandError, match="no member '1000000000'"):
             told("automation_references", *tenant, "--member", 10**9)

@@ -46,6 +46,10 @@ class Command(VerbCommand):
             time.sleep(1)
         return [{**_plain(bulk.status(options["job"])), **more}]
 
+    def missing(self, options: dict[str, Any]) -> str:
+        """Of jobs, the numbers that the list prints are meant."""
+        return f"There is no job {options['job']} of this tenant."
+
     def say(self, answer: Any) -> Iterable[str]:
         """A line for each job, and one for each reason why letters were refused."""
         for one in answer:

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from automation.core.states import Reason
 from automation.engine.troubles import COUNTED, SHOWN, error_groups
-from automation.management.arguments import add_rule
+from automation.management.arguments import add_rule, at_least
 from automation.management.naming import rule_named
 from automation.management.verbs import VerbCommand
 
@@ -28,7 +28,7 @@ class Command(VerbCommand):
         parser.add_argument("--code", default="", help="the reason code, such as exhausted")
         parser.add_argument(
             "--letters",
-            type=int,
+            type=at_least(1),
             metavar="N",
             help=f"name the newest N letters of each group (default {SHOWN}, with --json all that are looked at)",
         )
@@ -40,8 +40,6 @@ class Command(VerbCommand):
         shown = options["letters"]
         if shown is None:
             shown = COUNTED if options["json"] else SHOWN
-        if shown < 1:
-            raise CommandError("--letters is at least 1.")
         groups = [asdict(group) for group in error_groups(rule_id=rule_id, reason=options["code"], shown=shown)]
         if not options["context"]:
             for group in groups:

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from automation.engine.retention.chore import forget
 from automation.engine.retention.rounds import round_of
-from automation.management.arguments import add_json, write_json
+from automation.management.arguments import add_json, at_least, write_json
 from automation.management.naming import tenant_named
 from tenants.models import Tenant
 
@@ -27,8 +27,10 @@ class Command(BaseCommand):
         parser.add_argument(
             "--tenant", metavar="SLUG", help="this one only; without it all of them, one after the other"
         )
-        parser.add_argument("--seconds", type=float, default=0.0, help="stop after so long; the next round goes on")
-        parser.add_argument("--pause", type=float, default=0.0, help="seconds of rest between two batches")
+        parser.add_argument(
+            "--seconds", type=at_least(0, float), default=0.0, help="stop after so long; the next round goes on"
+        )
+        parser.add_argument("--pause", type=at_least(0, float), default=0.0, help="seconds of rest between two batches")
         add_json(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine.histories import history_of_run
 from automation.engine.replaying import Moved, NoHistory, NotKept, replay_history, replay_run, runs_lately
-from automation.management.arguments import add_json, add_tenant, write_json
+from automation.management.arguments import add_json, add_tenant, at_least, write_json
 from automation.management.naming import readable_json, tenant_named
 from automation.models import Run
 from tenants.context import acting_for
@@ -33,7 +33,9 @@ class Command(BaseCommand):
         parser.add_argument("paths", nargs="*", type=Path, help="files of recorded runs, or folders of them")
         add_tenant(parser, required=False)
         parser.add_argument("--run", type=int, action="append", default=[], metavar="ID", help="a stored run")
-        parser.add_argument("--last", type=int, metavar="N", help=f"the newest N stored runs ({LAST} without --run)")
+        parser.add_argument(
+            "--last", type=at_least(1), metavar="N", help=f"the newest N stored runs ({LAST} without --run)"
+        )
         parser.add_argument("--write", type=Path, metavar="FOLDER", help="write the stored runs as files instead")
         add_json(parser)
 

@@ -7,7 +7,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from automation.engine.operate import Refused, bulk, fitting
 from automation.engine.operate.dead_letters import discard, retry
-from automation.management.arguments import add_reason, add_rule
+from automation.management.arguments import add_reason, add_rule, at_least
 from automation.management.naming import a_minute, rule_named
 from automation.management.verbs import VerbCommand
 from automation.models import DeadLetter
@@ -36,8 +36,8 @@ class Command(VerbCommand):
         parser.add_argument("--code", default="", help="the reason code, such as exhausted")
         parser.add_argument("--error", default="", help="all cases of this error; numbers in it don't matter")
         parser.add_argument("--rate", metavar="RATE", default="10/s", help="how fast: 5/s, 600/m (default %(default)s)")
-        parser.add_argument("--most", type=int, help="so many at most")
-        parser.add_argument("--stop-after", type=int, metavar="N", help="stop when N of them have failed again")
+        parser.add_argument("--most", type=at_least(1), help="so many at most")
+        parser.add_argument("--stop-after", type=at_least(1), metavar="N", help="stop when N of them have failed again")
         add_reason(parser)
 
     def act(self, options: dict[str, Any]) -> Any:

@@ -9,6 +9,7 @@ from django.core.management.base import CommandParser
 from automation.engine.operate import runs
 from automation.engine.operate.leaving import left_behind
 from automation.engine.operate.replay import replay
+from automation.engine.operate.runs import Cancelled
 from automation.engine.operate.waking import wake
 from automation.management.arguments import add_reason
 from automation.management.verbs import VerbCommand
@@ -40,15 +41,16 @@ class Command(VerbCommand):
         """Does the verb; answers the run as it is afterwards, and what came of it."""
         run_id, reason, more = options["run"], options["reason"], dict[str, Any]()
         if options["verb"] == "cancel":
-            more = asdict(runs.cancel(run_id, reason))
+            done = runs.cancel(run_id, reason)
+            more = {**asdict(done), "changed": done != Cancelled()}
         elif options["verb"] == "replay":
             step, live = options["step"], options["live"]
             more = {"new_run": replay(run_id, step=step, live=live, as_new=options["as_new"], reason=reason)}
         elif options["verb"] == "show":
             more = {"steps": _steps(run_id), **asdict(left_behind(run_id))}
         else:
-            done = {"pause": runs.pause, "resume": runs.resume, "wake": wake}[options["verb"]](run_id, reason)
-            more = {"changed": done is not False}
+            changed = {"pause": runs.pause, "resume": runs.resume, "wake": wake}[options["verb"]](run_id, reason)
+            more = {"changed": changed is not False}
         run = Run.objects.get(pk=run_id)
         return {"run": run.pk, "state": run.state, "reason": run.reason, **more}
 

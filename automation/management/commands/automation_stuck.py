@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from automation.engine.stuck import find
+from automation.management.arguments import at_least
 from automation.management.naming import tenant_named
 from automation.management.verbs import VerbCommand, person
 from tenants.context import acting_for
@@ -24,8 +25,10 @@ class Command(VerbCommand):
 
     def add_own(self, parser: CommandParser) -> None:
         """How long something must have been due, and how many are listed."""
-        parser.add_argument("--minutes", type=float, default=5.0, help="due for longer than this (default 5)")
-        parser.add_argument("--limit", type=int, default=200, help="of each kind and tenant (default 200)")
+        parser.add_argument(
+            "--minutes", type=at_least(0, float), default=5.0, help="due for longer than this (default 5)"
+        )
+        parser.add_argument("--limit", type=at_least(1), default=200, help="of each kind and tenant (default 200)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Looks through the tenant, or through one tenant after the other."""
