@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from django.conf import settings
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client, TransactionTestCase
@@ -46,10 +48,12 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
 
 
 @pytest.fixture(scope="session", autouse=True)
-def emptied_quickly() -> Iterator[None]:
-    """Whatever commits is followed by our own way to empty the database, of which Django's is the exception."""
+def quick() -> Iterator[None]:
+    """What costs each of many tests time and isn't what any of them is about."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", lambda self: empty_database())
+        patch.setattr(PBKDF2PasswordHasher, "iterations", 1)
+        patch.setattr(settings, "WHITENOISE_AUTOREFRESH", True, raising=False)  # no list of all files for each client
         yield
 
 

@@ -18,16 +18,17 @@ EVENTS = 200
 
 
 @pytest.mark.fault(42)
-def test_the_later_position_has_the_last_word_although_matchers_die(world: World) -> None:
+@pytest.mark.parametrize("events", [80, pytest.param(EVENTS, marks=pytest.mark.long)])
+def test_the_later_position_has_the_last_word_although_matchers_die(world: World, events: int) -> None:
     site = world.site()
-    tickets = site.tickets(EVENTS)
+    tickets = site.tickets(events)
     first = site.rule([put(id="a", priority="high")], fields=["subject"])
     second = site.rule([put(id="b", priority="urgent")], fields=["subject"])
-    world.cluster(4, fail="match.local_step:kill@120")
+    world.cluster(4, fail=f"match.local_step:kill@{events // 2 + 20}")
 
     for number, ticket in enumerate(tickets):
         site.change(ticket, subject=f"First {number}")
-    until(lambda: site.ended(2 * EVENTS), within=180, about="the first runs", told=world.tails)
+    until(lambda: site.ended(2 * events), within=180, about="the first runs", told=world.tails)
     assert priorities(site) == {"urgent"}
     assert all(order == [first, second] for order in orders(site))
 
@@ -35,9 +36,9 @@ def test_the_later_position_has_the_last_word_although_matchers_die(world: World
         rules.move(second, position=1)
     for number, ticket in enumerate(tickets):
         site.change(ticket, subject=f"Second {number}")
-    until(lambda: site.ended(4 * EVENTS), within=180, about="the second runs", told=world.tails)
+    until(lambda: site.ended(4 * events), within=180, about="the second runs", told=world.tails)
     assert priorities(site) == {"high"}
-    assert all(order == [second, first] for order in orders(site)[-EVENTS:])
+    assert all(order == [second, first] for order in orders(site)[-events:])
     deaths = world.counters()["reaped"]
     assert deaths >= 2
     fits = dict.fromkeys((first, second), "e.facts -> 'after' ->> 'subject' IS NOT NULL")

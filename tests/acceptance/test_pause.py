@@ -16,8 +16,8 @@ pytestmark = pytest.mark.acceptance
 
 
 @pytest.mark.fault(46)
-@pytest.mark.parametrize("due", [2_500, pytest.param(10_000, marks=pytest.mark.long)])
-def test_a_pause_amid_thousands_of_due_steps_is_obeyed_at_once_and_loses_nothing(world: World, due: int) -> None:
+@pytest.mark.parametrize("due", [1_000, pytest.param(10_000, marks=pytest.mark.long)])
+def test_a_pause_amid_many_due_steps_is_obeyed_at_once_and_loses_nothing(world: World, due: int) -> None:
     hook = world.server("webhooks", "--delay-ms", "100")
     site = world.site(max_running=12)
     site.connect(hook.url)

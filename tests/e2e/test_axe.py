@@ -12,7 +12,15 @@ LOOKS = {
 }
 
 
-@pytest.mark.parametrize(("look", "paused"), [("light", False), ("light", True), ("dark", True), ("phone", False)])
+@pytest.mark.parametrize(
+    ("look", "paused"),
+    [
+        ("light", True),
+        ("dark", True),
+        ("phone", False),  # which is light
+        pytest.param("light", False, marks=pytest.mark.long),
+    ],
+)
 def test_no_page_with_something_on_it_has_a_fault(open_browser, look, paused):
     scene = scenes.filled(paused=paused)
     page = open_browser(scene, expected=(422,), **LOOKS[look])
