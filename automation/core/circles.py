@@ -50,9 +50,9 @@ def cycles(found: Iterable[Hop], *, through: int | None = None) -> list[Cycle]:
     for hop in sorted(found, key=lambda one: not one.certain):
         by_rule.setdefault(hop.rule_id, {}).setdefault(hop.to_rule, hop)
     starts = [hop for some in by_rule.values() for hop in some.values() if through in (None, hop.rule_id)]
-    circles: dict[tuple[int, ...], Cycle] = {}
+    ways, circles = _Ways(by_rule), dict[tuple[int, ...], Cycle]()
     for start in sorted(starts, key=lambda one: (not one.certain, one.to_rule != one.rule_id)):
-        way = _way(by_rule, start)
+        way = ways.back(start)
         if way is not None:
             cycle = _turned(Cycle(tuple(way)))
             circles.setdefault(cycle.rules, cycle)
@@ -61,24 +61,40 @@ def cycles(found: Iterable[Hop], *, through: int | None = None) -> list[Cycle]:
     return sorted(circles.values(), key=lambda one: (not one.certain, len(one.hops), one.rules))[:MOST]
 
 
-def _way(by_rule: Mapping[int, Mapping[int, Hop]], start: Hop) -> Sequence[Hop] | None:
-    """The shortest way that begins with a hop and comes back to its rule; of equally short ones a certain one."""
-    came: dict[int, Hop] = {start.to_rule: start}
-    next_ones = deque([start.to_rule])
-    while next_ones:
-        rule_id = next_ones.popleft()
-        if rule_id == start.rule_id:
-            break
-        for to_rule, hop in by_rule.get(rule_id, {}).items():
-            if to_rule not in came:
-                came[to_rule] = hop
-                next_ones.append(to_rule)
-    if start.rule_id not in came:
-        return None
-    way = [came[start.rule_id]]
-    while way[-1] is not start:
-        way.append(came[way[-1].rule_id])
-    return way[::-1]
+class _Ways:
+    """The shortest ways to a rule from all others, searched once for each rule; of equally short ones a certain one."""
+
+    def __init__(self, by_rule: Mapping[int, Mapping[int, Hop]]) -> None:
+        self._into: dict[int, list[Hop]] = {}
+        for some in by_rule.values():
+            for hop in some.values():
+                self._into.setdefault(hop.to_rule, []).append(hop)
+        self._onward: dict[int, dict[int, Hop]] = {}
+
+    def back(self, start: Hop) -> Sequence[Hop] | None:
+        """The shortest way that begins with a hop and comes back to its rule."""
+        onward = self._onward.get(start.rule_id)
+        if onward is None:
+            onward = self._onward[start.rule_id] = self._to(start.rule_id)
+        way, at = [start], start.to_rule
+        while at != start.rule_id:
+            if at not in onward:
+                return None
+            way.append(onward[at])
+            at = way[-1].to_rule
+        return way
+
+    def _to(self, rule_id: int) -> dict[int, Hop]:
+        """The next hop of each rule on its way to that one."""
+        found: dict[int, Hop] = {}
+        next_ones = deque([rule_id])
+        while next_ones:
+            at = next_ones.popleft()
+            for hop in sorted(self._into.get(at, ()), key=lambda one: not one.certain):
+                if hop.rule_id not in found and hop.rule_id != rule_id:
+                    found[hop.rule_id] = hop
+                    next_ones.append(hop.rule_id)
+        return found
 
 
 def _turned(cycle: Cycle) -> Cycle:

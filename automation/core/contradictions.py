@@ -8,8 +8,8 @@ from automation.core.deducing import Question, possible
 from automation.core.footprints import any_scene
 from automation.core.known import Known
 from automation.core.moments import Moment
+from automation.core.scenes import Scene
 from automation.core.spec import Condition, Group, Node, RuleSpec
-from automation.core.standing import Scene
 
 Kind = Literal["never", "always", "nearly_always", "arm_never", "otherwise_never"]
 

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from automation.core.conditions import leaves as leaves_of
-from automation.core.known import Known, base_of
+from automation.core.asking import Asked, asked
+from automation.core.known import Known
 from automation.core.moments import Moment
+from automation.core.scenes import Scene
 from automation.core.spec import Condition, Leaf
-from automation.core.standing import Followers, Result, Scene, Way, ways
+from automation.core.standing import Result, Way
 
 EFFORT = 3000  # judgements of a search; a condition that needs more isn't decided
 OPEN: Final = "open"
@@ -17,12 +18,13 @@ Seen = bool | None | Literal["open"]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A condition in a scene, with what is known of the fields it reads."""
+    """A condition in a scene, with what is known of the fields it reads; `ready` where it is asked often."""
 
     condition: Condition | None
     scene: Scene
     fields: Mapping[str, Known]
     moment: Moment
+    ready: tuple[Asked, ...] | None = None
 
 
 def possible(question: Question, *, wanted: bool = True, common: bool = False) -> bool:
@@ -59,26 +61,16 @@ class _Search:
         return self._try(0)
 
     def _standing(self) -> list[_Field]:
-        by_field: dict[str, list[Leaf]] = {}
-        for leaf in leaves_of(self.question.condition):
-            by_field.setdefault(base_of(leaf.field, self.question.fields), []).append(leaf)
-        found: list[_Field] = []
-        for name, leaves in by_field.items():
-            known = self.question.fields.get(name, Known(type="any", watched=False))
-            followers = self._followers(name, leaves)
-            some = ways(name, leaves, known, self.question.scene, self.question.moment, followers)
+        question, found = self.question, list[_Field]()
+        ready = question.ready
+        for one in asked(question.condition, question.fields, question.moment) if ready is None else ready:
+            some = one.ways(question.scene)
             if some is None:
-                found += [_Field("", [id(leaf)], _EITHER) for leaf in leaves]
+                found += [_Field("", [key], _EITHER) for key in one.keys]
             else:
-                kept = [way for way in some if not (self.common and way.rare)]
-                found.append(_Field(name, [id(leaf) for leaf in leaves], kept))
+                kept = [way for way in some if not way.rare] if self.common else some
+                found.append(_Field(one.name, one.keys, kept))
         return found
-
-    def _followers(self, name: str, leaves: Sequence[Leaf]) -> Followers:
-        """The fields among those of the leaves that follow from the one of that name."""
-        names = sorted({leaf.field for leaf in leaves} - {name})
-        known = ((one, self.question.fields[one].follows) for one in names)
-        return tuple((one, follows) for one, follows in known if follows is not None)
 
     def _try(self, place: int) -> bool:
         self.spent += 1

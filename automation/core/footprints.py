@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from automation.core.scenes import Scene
 from automation.core.spec import RuleSpec, TriggerSpec
-from automation.core.standing import Scene
 
 Values = tuple[Any, ...]
 

@@ -1,10 +1,11 @@
 """Finds the loops that rules could make: what each writes against what each listens to."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from automation.core.asking import Asked, asked
 from automation.core.circles import Hop
 from automation.core.conditions import leaves
 from automation.core.deducing import Question, possible
@@ -13,33 +14,15 @@ from automation.core.footprints import Footprint, Write, scene_of
 from automation.core.known import Known, base_of
 from automation.core.lasting import lasting, moved_by, required
 from automation.core.moments import Moment
+from automation.core.scenes import Scene
 from automation.core.spec import Condition, Group, Leaf, TriggerSpec
-from automation.core.standing import Scene
 
 ENDED = "run_ended"
 Fields = Mapping[str, Mapping[str, Known]]
 """What is known of the fields of each model, by path."""
 
 
-def hops(footprints: Sequence[Footprint], fields: Fields, moment: Moment, *, start: int | None = None) -> list[Hop]:
-    """Everything by which one of the rules can start one of them, through conditions where that can be decided.
-
-    With `start` only what begins at that rule, or at one that it can start, and so on.
-    """
-    search = _Search(footprints, fields, moment)
-    if start is None:
-        return [hop for one in footprints for hop in search.of(one)]
-    by_rule, found, seen, next_ones = {one.rule_id: one for one in footprints}, list[Hop](), {start}, [start]
-    while next_ones:
-        some = search.of(by_rule[next_ones.pop()])
-        found += some
-        fresh = {hop.to_rule for hop in some} - seen
-        seen |= fresh
-        next_ones += sorted(fresh)
-    return found
-
-
-class _Made(NamedTuple):
+class Made(NamedTuple):
     """A write, the events that it makes, and what the rule's condition says of the record and lasts."""
 
     write: Write
@@ -47,27 +30,28 @@ class _Made(NamedTuple):
     lasts: tuple[Leaf, ...]
 
 
-class _Search:
+class Search:
     """What was asked once of a sort of event and a rule isn't asked again: many rules write alike."""
 
     def __init__(self, footprints: Sequence[Footprint], fields: Fields, moment: Moment) -> None:
-        self.footprints, self.fields, self.moment = footprints, fields, moment
+        self.fields, self.moment = fields, moment
         self.moved = moved_by(footprints, fields)
         self._written = Counter(name for one in footprints for write in one.writes for name in write.fields)
         self._reads = {one.rule_id: self._read_by(one) for one in footprints}
+        self._ready: dict[int, tuple[Asked, ...]] = {}
         self._scenes: dict[Scene, int] = {}
         self._answers: dict[tuple[int, int], tuple[bool, bool]] = {}
+        self._lasting: dict[tuple[int, int, tuple[Hashable, ...]], bool] = {}
 
     def _read_by(self, one: Footprint) -> frozenset[str]:
         known = self.fields.get(one.spec.trigger.model, {})
         return frozenset(base_of(leaf.field, known) for leaf in leaves(one.spec.condition))
 
-    def of(self, one: Footprint) -> list[Hop]:
-        """The hops that begin at a rule."""
+    def made(self, one: Footprint) -> list[Made]:
+        """What a rule's steps write, and which events that makes."""
         writes = (write for write in one.writes if not self._is_idle(one, write))
         known = self.fields.get(one.spec.trigger.model, {})
-        made = [_Made(write, scene_of(one, write), tuple(lasting(one, write, self.moved, known))) for write in writes]
-        return [hop for other in self.footprints for hop in self._between(one, other, made)]
+        return [Made(write, scene_of(one, write), tuple(lasting(one, write, self.moved, known))) for write in writes]
 
     def _is_idle(self, one: Footprint, write: Write) -> bool:
         """Whether a write changes nothing where only this rule writes: its condition asks for just those values."""
@@ -82,7 +66,8 @@ class _Search:
             for writing in write.writings
         )
 
-    def _between(self, one: Footprint, other: Footprint, made: Iterable[_Made]) -> Iterator[Hop]:
+    def between(self, one: Footprint, other: Footprint, made: Iterable[Made]) -> Iterator[Hop]:
+        """The hops from a rule, which makes that, to another one or to itself."""
         trigger = other.spec.trigger
         if trigger.kind == ENDED:
             if one.spec.trigger.kind != ENDED and one.spec.trigger.model == trigger.model and one is not other:
@@ -110,17 +95,31 @@ class _Search:
 
     def _still(self, other: Footprint, scene: Scene, lasts: Sequence[Leaf]) -> bool:
         """Whether it still can with what the first rule's own condition says of the record and the second one reads."""
+        if not lasts or other.spec.condition is None:
+            return True
         known = self.fields.get(other.spec.trigger.model, {})
         more = [leaf for leaf in lasts if base_of(leaf.field, known) in self._reads[other.rule_id]]
-        if not more or other.spec.condition is None:
+        if not more:
             return True
-        return possible(self._question(Group("", "all", (other.spec.condition, *more)), other, scene))
+        said = tuple((leaf.field, leaf.op, leaf.value, leaf.type) for leaf in more)
+        key = (self._scenes[scene], other.rule_id, said)
+        found = self._lasting.get(key)
+        if found is None:
+            condition = Group("", "all", (other.spec.condition, *more))
+            found = self._lasting[key] = possible(self._question(condition, other, scene))
+        return found
 
     def _question(self, condition: Condition | None, other: Footprint, scene: Scene) -> Question:
         trigger = other.spec.trigger
         if trigger.fields and scene.change == "updated":
             scene = replace(scene, must_change=(*scene.must_change, trigger.fields))
-        return Question(condition, scene, self.fields.get(trigger.model, {}), self.moment)
+        known = self.fields.get(trigger.model, {})
+        ready = self._ready.get(other.rule_id) if condition is other.spec.condition else None
+        if ready is None:
+            ready = asked(condition, known, self.moment)
+            if condition is other.spec.condition:
+                self._ready[other.rule_id] = ready
+        return Question(condition, scene, known, self.moment, ready)
 
 
 def _hears(trigger: TriggerSpec, write: Write) -> bool:

@@ -9,8 +9,8 @@ from automation.core.deducing import Question, possible
 from automation.core.footprints import Footprint, Write, Writing, any_scene
 from automation.core.loops import Fields
 from automation.core.moments import Moment
+from automation.core.scenes import Scene
 from automation.core.spec import Group, TriggerSpec
-from automation.core.standing import Scene
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from automation.core.examples import Example, examples, only_whole
 from automation.core.facts import EVENT_PREFIX
@@ -11,29 +11,12 @@ from automation.core.judging import judge_of
 from automation.core.known import Follows, Known
 from automation.core.moments import Moment
 from automation.core.operators import OPERATORS
+from automation.core.scenes import Part
 from automation.core.spec import Leaf
 
 MOST = 4000  # ways of one field; a field with more is not decided
 Result = bool | None
 Followers = tuple[tuple[str, Follows], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """An event that may come: what kind of change it is, and what is sure about its fields.
-
-    `may_change` None: any watched field. `after` are the values that a field can only have in it, by field (raw, but
-    tags as tuples), `moved` those that it has where the event carries it; `holds` and `lacks` what its set of tags has
-    or hasn't. One field of each set in `must_change` has changed.
-    """
-
-    change: str = "updated"
-    may_change: frozenset[str] | None = None
-    after: tuple[tuple[str, tuple[Any, ...]], ...] = ()
-    moved: tuple[tuple[str, tuple[Any, ...]], ...] = ()
-    holds: tuple[tuple[str, frozenset[Any]], ...] = ()
-    lacks: tuple[tuple[str, frozenset[Any]], ...] = ()
-    must_change: tuple[frozenset[str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,38 +30,14 @@ class Way:
     rare: bool
 
 
-class _Part(NamedTuple):
-    """What a scene says of one field: whether the event may carry it, and must; the values, and what a set has."""
-
-    change: str
-    may: bool
-    must: bool
-    after: tuple[Any, ...] | None
-    moved: tuple[Any, ...] | None
-    holds: frozenset[Any]
-    lacks: frozenset[Any]
-
-
+@lru_cache(maxsize=20_000)  # rules ask the same of a field again and again, and most events leave most fields alone
 def ways(
-    field: str, leaves: Sequence[Leaf], known: Known, scene: Scene, moment: Moment, followers: Followers = ()
-) -> Sequence[Way] | None:
+    field: str, leaves: tuple[Leaf, ...], known: Known, part: Part, moment: Moment, followers: Followers
+) -> tuple[Way, ...] | None:
     """All the ways, each outcome once; None where too many or comparisons of a sort that examples can't decide.
 
     Leaves on `followers`, (name, how it follows from the field), may be among the leaves.
     """
-    may = known.watched and not field.startswith(EVENT_PREFIX)
-    after, moved = (dict(pairs).get(field) for pairs in (scene.after, scene.moved))
-    holds, lacks = (dict(pairs).get(field, frozenset()) for pairs in (scene.holds, scene.lacks))
-    may = may and (scene.may_change is None or field in scene.may_change)
-    must = frozenset({field}) in scene.must_change
-    part = _Part(scene.change, may, must, after, moved, holds, lacks)
-    return _ways(field, tuple(leaves), known, part, moment, followers)
-
-
-@lru_cache(maxsize=20_000)  # rules ask the same of a field again and again, and most events leave most fields alone
-def _ways(
-    field: str, leaves: tuple[Leaf, ...], known: Known, part: _Part, moment: Moment, followers: Followers
-) -> tuple[Way, ...] | None:
     values = examples([leaf for leaf in leaves if leaf.field == field], known.type, known.choices, moment)
     if values is None or any(leaf.value_of is not None for leaf in leaves):
         return None
@@ -113,12 +72,12 @@ def _befores(values: Sequence[Example], leaves: Iterable[Leaf], known: Known) ->
     return [one.raw for one in (values[:3] if known.type in ("tags", "references") else values)]
 
 
-def _fits(raw: Any, part: _Part) -> bool:
+def _fits(raw: Any, part: Part) -> bool:
     items = frozenset(raw if isinstance(raw, list) else ())
     return part.holds <= items and not part.lacks & items
 
 
-def _moves(after: Any, befores: Iterable[Any], part: _Part) -> Iterator[tuple[Any, bool]]:
+def _moves(after: Any, befores: Iterable[Any], part: Part) -> Iterator[tuple[Any, bool]]:
     """(value before, whether the event carries the field) of the ways to come to a value."""
     if part.change == "created":
         yield None, part.may and after not in (None, "", [])

@@ -10,7 +10,7 @@ from automation.core.circles import cycles
 from automation.core.contradictions import contradictions
 from automation.core.errors import DefinitionError, Problem
 from automation.core.footprints import Footprint
-from automation.core.loops import Fields, hops
+from automation.core.loops import Fields
 from automation.core.moments import Moment
 from automation.core.overlaps import overlaps
 from automation.core.spec import RuleSpec
@@ -19,6 +19,7 @@ from automation.definitions.tree import parts
 from automation.engine import finding_words as words
 from automation.engine.finding import Finding, Place, Severity
 from automation.engine.footprinting import footprint, known_fields
+from automation.engine.loop_graphs import hops_among
 from automation.engine.references import References, problems_of
 from automation.engine.ruleset import Anything, compiled
 from automation.engine.silence import silent
@@ -105,10 +106,12 @@ class _Look:
 
     def __init__(self, entries: Sequence[Entry], only: int | None = None) -> None:
         tenant = Tenant.objects.get(pk=current_tenant())
-        self.entries, self.only = entries, only
+        self.entries, self.only, self.tenant_id = entries, only, tenant.pk
         self.names = {rule.pk: rule.name for rule, _spec, _whole in entries}
         footprints = [footprint(rule, spec, tenant.zone) for rule, spec, _whole in entries]
-        self.context = _Context(footprints, known_fields(), Moment(clock.now(), tenant.zone))
+        # What was worked out for spans of time serves the next look: the hour makes no difference to it.
+        moment = Moment(clock.now().replace(minute=0, second=0, microsecond=0), tenant.zone)
+        self.context = _Context(footprints, known_fields(), moment)
         self.references = References(tenant.pk)
         self.zone = tenant.zone
 
@@ -122,7 +125,7 @@ class _Look:
         yield from self.silent()
 
     def loops(self) -> Iterator[Finding]:
-        found = hops(self.context.footprints, self.context.fields, self.context.moment, start=self.only)
+        found = hops_among(self.tenant_id, self.context.footprints, self.context.moment)
         for cycle in cycles(found, through=self.only):
             places = tuple(Place(hop.rule_id, self.names[hop.rule_id], hop.node) for hop in cycle.hops)
             sentence = words.loop(cycle, self.names, self._model)

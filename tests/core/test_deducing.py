@@ -13,8 +13,8 @@ from automation.core.conditions import compile_condition
 from automation.core.deducing import Question, possible
 from automation.core.known import Follows, Known
 from automation.core.moments import Moment
+from automation.core.scenes import Scene
 from automation.core.spec import Condition, Group, Leaf
-from automation.core.standing import Scene
 
 NOW = Moment(datetime(2026, 3, 2, 9, tzinfo=UTC), ZoneInfo("Europe/Zurich"))
 STATUSES = ("new", "open", "solved")
