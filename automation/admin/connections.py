@@ -32,12 +32,19 @@ class ConnectionForm(forms.ModelForm[Connection]):
         help_text=_("Never shown again. Leave it empty to keep the present one."),
     )
     remove_secret = forms.BooleanField(label=_("Remove the secret"), required=False)
+    concurrency = forms.IntegerField(
+        label=_("Concurrency"),
+        required=False,
+        min_value=1,
+        max_value=1000,
+        help_text=_("So many calls at a time at most. Empty: as many as the tenant's lane allows."),
+    )
     revision = forms.IntegerField(widget=forms.HiddenInput, required=False)
 
     class Meta:
         model = Connection
         fields = ("tenant", "name", "kind", "endpoint", "settings", "allowed_hosts", "concurrency", "revision")
-        labels: ClassVar[Any] = {"allowed_hosts": _("Allowed hosts"), "concurrency": _("Concurrency")}
+        labels: ClassVar[Any] = {"allowed_hosts": _("Allowed hosts")}
         help_texts: ClassVar[Any] = {
             "settings": _(
                 'What the kind needs beside the secret, as JSON, such as {"from": "+4930123456"}; {} for nothing.'
@@ -46,7 +53,6 @@ class ConnectionForm(forms.ModelForm[Connection]):
                 "The hosts that may be called, with commas between them; .example.com means all below example.com. "
                 "Empty: the endpoint's host alone."
             ),
-            "concurrency": _("So many calls at a time at most. Empty: as many as the tenant's lane allows."),
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -128,14 +128,18 @@ def test_stuck_runs_are_found_and_woken(staff: Client, acme: Place) -> None:
         rule = make_rule(acme.tenant)
         make_live_run(rule)
         stuck = make_live_run(rule)
-    Timer.objects.filter(run_id=stuck.pk).delete()
+    other = new_place(name="Other")
+    with acting_for(other.tenant.pk):
+        theirs = make_live_run(make_rule(other.tenant))
+    Timer.objects.filter(run_id__in=(stuck.pk, theirs.pk)).delete()
 
     def found(query: str) -> list[int]:
         return [run.pk for run in staff.get(f"/admin/automation/run/?{query}").context["cl"].result_list]
 
-    assert found("stuck=yes") == found(f"stuck=yes&tenant__id__exact={acme.tenant.pk}") == [stuck.pk]
+    assert found("stuck=yes") == [theirs.pk, stuck.pk]
+    assert found(f"stuck=yes&tenant__id__exact={acme.tenant.pk}") == [stuck.pk]
     assert "Runs woken: 1." in act(staff, "run", "wake", stuck.pk)
-    assert found("stuck=yes") == []
+    assert found("stuck=yes") == [theirs.pk]
 
 
 def test_what_is_gone_meanwhile_is_said(staff: Client, acme: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,6 +69,8 @@ def test_each_way_of_being_forgotten_has_its_reason(rule: Rule) -> None:
         ]
     )
     assert all(one.forgotten and one.sentence for one in find())
+    assert stuck.run_ids() == stuck.run_ids(rule.tenant_id) == [closed.run_id, ended.pk, lost.pk]
+    assert stuck.run_ids(limit=1) == [closed.run_id]
 
 
 @pytest.mark.parametrize(
@@ -92,6 +94,8 @@ def test_what_has_been_due_for_long_says_why(
 
     assert (found.run_id, found.why, found.forgotten) == (run.pk, why, False)
     assert find(longer_than=timedelta(minutes=7)) == []
+    assert stuck.run_ids() == stuck.run_ids(acme.tenant.pk) == [run.pk]
+    assert stuck.run_ids(new_place().tenant.pk) == []
 
 
 def test_an_action_that_this_release_lacks_and_lost_workers_are_told_apart(
