@@ -67,8 +67,17 @@ class PostponeForm(ReasonForm):
 
 
 class PaceForm(ReasonForm):
-    """How fast, how many at most, and when to stop."""
+    """What, how fast, how many at most, and when to stop."""
 
+    verb = forms.ChoiceField(
+        label=_("What to do"),
+        required=False,
+        choices=[
+            ("retry", _("Retry: the runs go on at their dead steps")),
+            ("retry_as_new", _("Send again as new: receivers take it for another effect")),
+            ("discard", _("Give up: the runs stay failed")),
+        ],
+    )
     rate = forms.FloatField(label=_("A second"), initial=10, min_value=0.001, max_value=FASTEST)
     most = forms.IntegerField(label=_("At most"), required=False, min_value=1)
     stop_after = forms.IntegerField(

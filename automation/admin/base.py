@@ -21,13 +21,11 @@ from django.utils.translation import gettext_lazy
 from automation.core.errors import DefinitionError
 from automation.core.facts import clean
 from automation.engine.operate import Refused
-from automation.engine.operate.runs import Cancelled
 from tenants.context import acting_for
 from tenants.validators import row_number
 
 COUNTED = 1000  # a list counts and pages so far; a filter narrows it
 AT_ONCE = 200  # rows that one action may touch
-NOTHING = Cancelled()
 
 
 class CappedPaginator(Paginator[Any]):
@@ -174,8 +172,7 @@ def act(request: HttpRequest, rows: Iterable[Any], verb: Callable[[int], object]
     for row in chosen:
         with acting_for(row.tenant_id):
             try:
-                found = verb(row.pk)
-                needless += found is False or found == NOTHING
+                needless += verb(row.pk) is False
             except (Refused, DefinitionError) as problem:
                 refused.append(f"{row}: {problem}")
             except ObjectDoesNotExist:

@@ -34,7 +34,8 @@ class Open(SimpleListFilter):
 
 def _start_alike(given: dict[str, Any], letter_id: int) -> None:
     """A job for all open dead letters of the same rule, step, reason and error."""
-    bulk.start("retry", **fitting.like(letter_id), **given)
+    how = {**given, "verb": given["verb"] or "retry"}
+    bulk.start(**fitting.like(letter_id), **how)
 
 
 @admin.register(BulkJob)
@@ -101,11 +102,11 @@ class DeadLetterAdmin(ReadOnlyAdmin):
             title=str(_("Give up")), action="discard", done=str(_("Given up: %d.")),
         )  # fmt: skip
 
-    @admin.action(description=_("Retry all cases of the chosen errors at a pace"), permissions=["operate"])
+    @admin.action(description=_("Retry or give up all cases of the chosen errors at a pace"), permissions=["operate"])
     def retry_alike(self, request: HttpRequest, rows: QuerySet[DeadLetter]) -> HttpResponse | None:
         """Jobs of the workers, one for each error."""
         return ask(
-            self, request, rows, PaceForm, title=str(_("Retry at a pace")), action="retry_alike",
+            self, request, rows, PaceForm, title=str(_("Work off at a pace")), action="retry_alike",
             verb=lambda given: partial(_start_alike, given), done=str(_("Jobs begun: %d.")),
         )  # fmt: skip
 

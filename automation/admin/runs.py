@@ -17,6 +17,7 @@ from automation.core.states import ATTEMPT_OUTCOMES, RUN_STATES, STEP_STATES
 from automation.engine.operate import runs, steps
 from automation.engine.operate.leaving import left_behind
 from automation.engine.operate.replay import replay
+from automation.engine.operate.runs import Cancelled
 from automation.engine.operate.waking import wake
 from automation.engine.stuck import run_ids
 from automation.engine.trace import trace
@@ -42,6 +43,11 @@ class StuckFilter(SimpleListFilter):
         return queryset.filter(pk__in=run_ids(row_number(request.GET.get("tenant__id__exact", "")), limit=COUNTED))
 
 
+def _cancel(run_id: int, reason: str) -> bool:
+    """Whether there was something to cancel yet."""
+    return runs.cancel(run_id, reason) != Cancelled()
+
+
 @admin.register(Run)
 class RunAdmin(ReadOnlyAdmin):
     """Found by its number or that of its record; may be cancelled, paused, resumed, replayed or woken."""
@@ -64,7 +70,7 @@ class RunAdmin(ReadOnlyAdmin):
     def cancel(self, request: HttpRequest, rows: QuerySet[Run]) -> HttpResponse | None:
         """Ends them, or asks the workers that are on them to."""
         return ask_why(
-            self, request, rows, runs.cancel,
+            self, request, rows, _cancel,
             title=str(_("Cancel the runs")), action="cancel", done=str(_("Runs cancelled: %d.")),
         )  # fmt: skip
 

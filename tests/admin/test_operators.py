@@ -120,6 +120,10 @@ def test_all_cases_of_an_error_are_retried_by_a_job_that_can_be_ended(staff: Cli
         assert DeadLetter.objects.filter(resolved_at=None).count() == 2
         entry = AuditEntry.objects.get(verb="retry")
         assert (entry.reason, entry.after["bulk"]) == ("is back", job.pk)
+    page = applied(staff, "deadletter", "retry_alike", letters[1].pk, verb="discard", rate="5", reason="is over")
+    assert "Jobs begun: 1." in page
+    with every_tenant():
+        assert BulkJob.objects.latest("id").verb == "discard"
     assert "Jobs ended: 1." in applied(staff, "bulkjob", "cancel", job.pk, reason="enough")
 
 

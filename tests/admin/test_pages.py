@@ -180,6 +180,8 @@ class TestActions:
             assert Run.objects.get(pk=free.pk).state == "cancelled"
             assert Run.objects.get(pk=busy.pk).cancel_requested_at is not None
             entry = AuditEntry.objects.get(verb="cancel", target=f"run:{free.pk}")
+        again = self.act(staff, "run", "cancel", free.pk, reason="wrong text").content.decode()
+        assert "Done already, so nothing was changed: 1." in again
         assert (entry.actor_name, entry.tenant_id, entry.reason) == ("Rosa Staff", acme.tenant.pk, "wrong text")
 
     @pytest.mark.parametrize(
@@ -218,7 +220,8 @@ class TestActions:
         with every_tenant():
             rule = Rule.objects.get()
 
-        self.act(staff, "rule", "switch_off", rule.pk, reason="it pages at night")
+        said = self.act(staff, "rule", "switch_off", rule.pk, reason="it pages at night").content.decode()
+        assert "Rules switched off: 1." in said
         with every_tenant():
             assert not Rule.objects.get().on
             assert AuditEntry.objects.get(verb="switch_off").reason == "it pages at night"
