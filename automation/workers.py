@@ -229,7 +229,7 @@ class Pump:
 
     def _let_out(self, now: float) -> None:
         """While something is let out it is looked for at every poll, so that it goes evenly; otherwise seldom."""
-        if let_out(self.conf):
+        if let_out(self.conf, self.worker):
             self._paced_until = now + 2 * self.conf.control_poll
         self._look_at = now + (self.conf.poll if now < self._paced_until else self.conf.control_poll)
 

@@ -96,10 +96,8 @@ class PauseAdmin(ReadOnlyAdmin):
     @admin.display(description=_("let out afterwards"))
     def let_out(self, found: Pause) -> SafeString | str:
         """The drips that its end has opened, and how far they are."""
-        drips = Drip.objects.filter(pause=found).select_related("tenant").order_by("id")[:50]
-        lines = [
-            f"{one.tenant}: {one.released} at {one.rate} a minute, {one.ended_at or _('under way')}" for one in drips
-        ]
+        drips = Drip.objects.filter(pause=found, next_at__isnull=False).select_related("tenant").order_by("id")[:50]
+        lines = [f"{one.tenant}: {one.released} {_pace(one)}, {one.ended_at or _('under way')}" for one in drips]
         return format_html_join(LINE, "{}", ((line,) for line in lines)) if lines else NOTHING
 
     @admin.display(description=_("resume"))
@@ -109,6 +107,10 @@ class PauseAdmin(ReadOnlyAdmin):
             return NOTHING
         address = reverse("admin:automation_pause_resume", args=[found.pk])
         return format_html('<a href="{}">{}</a>', address, _("Resume…"))
+
+
+def _pace(drip: Drip) -> str:
+    return str(_("at %d a minute") % drip.rate if drip.rate else _("all at once"))
 
 
 def _held(found: Pause) -> list[pause.HeldOfRule]:

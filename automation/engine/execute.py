@@ -102,7 +102,8 @@ class Execute:
             used = {name: self._connection(run, name) for name in _connection_names(params)}
             stopped = next((name for name in used if name in run.tenant.paused_connections), None)
             if stopped is not None:
-                return PutBack(PUT_OFF, run.tenant.paused_connections[stopped])
+                shelf = ("connection", run.tenant.connections[stopped].pk)
+                return PutBack(PUT_OFF, run.tenant.paused_connections[stopped], shelf=shelf)
             prepared = PrepareDoor(run)
             instead = action.prepare(params, prepared)
             step.input |= prepared.kept

@@ -11,11 +11,16 @@ PUT_OFF = 30.0  # seconds until work that somebody holds is looked at again
 
 @dataclass(frozen=True, slots=True)
 class PutBack:
-    """The timer goes back as it is, due again after so many seconds; the run shows the reason. `hold`: it is held."""
+    """The timer goes back as it is, due again after so many seconds; the run shows the reason.
+
+    `hold`: it is held, for the run was paused by itself. `shelf`: it is held until that ("rule" or "connection", id)
+    may go on; the seconds count where that is being decided at this moment.
+    """
 
     seconds: float
     reason: str = ""
     hold: bool = False
+    shelf: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ def held_back(
     if hand is None:
         return PutBack(PUT_OFF, "broken_reference")
     if run.rule_id in hand.tenant.paused_rules:
-        return PutBack(PUT_OFF, "paused")
+        return PutBack(PUT_OFF, "paused", shelf=("rule", run.rule_id))
     if run.rule_id in hand.tenant.held_rules:
-        return PutBack(PUT_OFF, "rule_off")
+        return PutBack(PUT_OFF, "rule_off", shelf=("rule", run.rule_id))
     return None

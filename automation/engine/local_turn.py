@@ -64,6 +64,7 @@ class LocalTurn:
             self.timers.write(wave.timers)
             self.timers.settle([settlement])
             self.timers.hold(wave.held)
+            self.timers.shelve(wave.shelved)
             has_events = bool(captured().tenants or wave.events)
         failing.judge(wave.failed)
         if has_events:

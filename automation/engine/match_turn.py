@@ -142,6 +142,7 @@ class MatchTurn:
             wave.write()
             failpoints.hit("match.before_commit")
             self.timers.write(wave.timers)
+            self.timers.shelve(wave.shelved)
             turn.more = turn.more or bool(wave.events)
             if opened:
                 pauses.bump_rules(claimed.tenant_id)

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from automation.store import claims, clock, events, runs, timers
+from automation.store import claims, clock, events, runs, shelves, timers
 from automation.store.claims import Begun, Claimed, Settlement
 from automation.store.events import EventRow
 from automation.store.runs import RunRow
+from automation.store.shelves import Shelved
 from automation.store.timers import NewTimer
 from automation.store.waves import Stale
 
@@ -45,6 +46,9 @@ class Timers(Protocol):
 
     def hold(self, timer_ids: Sequence[int]) -> None:
         """Holds timers that the transaction has just put back: somebody paused their runs."""
+
+    def shelve(self, shelved: Sequence[Shelved]) -> None:
+        """Holds steps whose timers the transaction has just written or put back: something stops them."""
 
     def settle_match(
         self, claimed: Claimed, *, more: bool, charge: int = 0, not_before: datetime | None = None
@@ -101,6 +105,10 @@ class LaneTimers(Work):
     def hold(self, timer_ids: Sequence[int]) -> None:
         """Holds timers that the transaction has just put back."""
         timers.hold(timer_ids)
+
+    def shelve(self, shelved: Sequence[Shelved]) -> None:
+        """Holds steps whose timers the transaction has just written or put back."""
+        shelves.put(shelved)
 
     def settle_match(
         self, claimed: Claimed, *, more: bool, charge: int = 0, not_before: datetime | None = None

@@ -16,6 +16,7 @@ from automation.engine.effects import EffectCall, Finished
 from automation.engine.ports import Work
 from automation.store import claims, runs, timers
 from automation.store.claims import Begun, Claimed, Settlement
+from automation.store.shelves import Shelved
 from automation.store.timers import NewTimer
 from automation.store.waves import Stale
 
@@ -114,6 +115,9 @@ class HeapTimers(Work):
                 [NewTimer(row.tenant_id, row.kind, row.deadline_at, row.run_id, row.step_id) for row in rows]
             )
             timers.hold_runs([row.run_id for row in rows if row.run_id is not None])
+
+    def shelve(self, shelved: Sequence[Shelved]) -> None:
+        """Nothing: there are no claims to be saved, and what is put off comes again by itself."""
 
     def settle_match(
         self, claimed: Claimed, *, more: bool, charge: int = 0, not_before: datetime | None = None

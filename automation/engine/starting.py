@@ -97,6 +97,7 @@ class Starting:
         run.reason = chosen.held
         if follow_up.kind == "step":
             follow_up = follow_up._replace(due_at=run.now + timedelta(seconds=PUT_OFF))
+            wave.shelve(run.event.tenant_id, ("rule", run.rule.rule_id), follow_up.step_id)
         self._follow(run, follow_up, wave)
 
 

@@ -11,7 +11,6 @@ from automation.engine import usage
 from automation.engine.by_itself import by_itself
 from automation.engine.health import forget_old_calls
 from automation.engine.operate.expiry import expire_due
-from automation.engine.rules import taking_up
 from automation.engine.stuck import Watch
 
 log = structlog.get_logger(__name__)
@@ -31,7 +30,6 @@ class Upkeep:
         self._safely("expiry", expire_due)
         self._safely("limits", usage.look)
         self._safely("calls", forget_old_calls)
-        self._safely("taking up", lambda: taking_up.work(ahead=self.conf.sweep))
         if self._round % WATCH_EVERY == 0:
             self._safely("watch", self.watch.look)
         self._round += 1

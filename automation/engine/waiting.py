@@ -57,9 +57,10 @@ def sentence(run: Run, rule: Rule, found: dict[int, TimerRow], zone: ZoneInfo) -
         return ""
     if timer.state == "leased":
         return _working(run, timer)
-    if timer.state == "held" and run.state != "paused":
+    held = _held(run, rule, on_shelf=timer.state == "held")
+    if not held and timer.state == "held":
         return _("Was held by a pause that has ended, and comes in its turn: what was held goes on at a rate.")
-    return _held(run, rule) or _outside(run, timer, zone) or _in_line(timer, zone)
+    return held or _outside(run, timer, zone) or _in_line(timer, zone)
 
 
 def _working(run: Run, timer: TimerRow) -> str:
@@ -68,7 +69,7 @@ def _working(run: Run, timer: TimerRow) -> str:
     return _("Is being worked on by %s.") % timer.worker
 
 
-def _held(run: Run, rule: Rule) -> str:
+def _held(run: Run, rule: Rule, *, on_shelf: bool) -> str:
     """What keeps the run from going on although its time may have come."""
     if run.state == "paused":
         entry = (
@@ -87,7 +88,7 @@ def _held(run: Run, rule: Rule) -> str:
             return _because(_("Is held: the rule is paused."), pause.reason)
     if not rule.on and rule.off_mode == "hold":
         return _("Is held: the rule is off.")
-    if run.reason == "paused" and _waits_for_connection(run):
+    if (run.reason == "paused" or on_shelf) and _waits_for_connection(run):
         return _("Is held: a connection that its step uses is paused.")
     return ""
 

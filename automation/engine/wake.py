@@ -1,4 +1,4 @@
-"""Wakes lanes whose time has come, and does the chores: reaps, heals, repairs, and ends pauses at their time."""
+"""Wakes lanes whose time has come, and does the chores: reaps, heals and repairs."""
 
 import time
 import uuid
@@ -8,7 +8,7 @@ import structlog
 
 from automation import failpoints
 from automation.conf import Conf
-from automation.engine.operate.pause import resume_due
+from automation.engine.operate.pause import heal_pauses
 from automation.engine.upkeep import Upkeep
 from automation.store import timers
 
@@ -49,7 +49,7 @@ class Sweeper:
             if time.monotonic() >= self._reap_from and self._believable():
                 self._reap()
             self._heal()
-            resume_due()
+            heal_pauses()
             self.upkeep.run()
         finally:
             timers.end_sweep("engine", holder=self.worker)

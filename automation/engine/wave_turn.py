@@ -112,6 +112,7 @@ class WaveTurn:
             self.timers.write(wave.timers)
             self.timers.settle(wave.settlements)
             self.timers.hold(wave.held)
+            self.timers.shelve(wave.shelved)
         done.heard |= {event.tenant_id for event in wave.events}
         failing.judge(wave.failed)
         return done
@@ -199,6 +200,7 @@ class WaveTurn:
             done.calls.append(decision.call)
         elif isinstance(decision, PutBack):
             wave.settlements.append(_untouched(claimed, decision, now=run.now))
+            wave.shelve(claimed.tenant_id, decision.shelf, claimed.step_id)
             run.reason = decision.reason or run.reason
         elif isinstance(decision, Ended):
             follow_up = (
@@ -238,6 +240,7 @@ def let_be(
     if isinstance(held, PutBack):
         _change_run(row, run, row.state, held.reason or row.reason, wave)
         wave.held += [claimed.timer_id] if held.hold else []
+        wave.shelve(claimed.tenant_id, held.shelf, claimed.step_id)
         return _untouched(claimed, held, now=now)
     if isinstance(held, Cancel) and step is not None:
         cancel_now(row, run, step, wave, held)

@@ -4,11 +4,14 @@ import os
 import uuid
 
 from automation.conf import Conf
-from automation.engine.operate import bulk
-from automation.store import claims, drips
+from automation.engine.operate import bulk, pause
+from automation.engine.rules import taking_up
+from automation.store import claims, drips, timers
 from automation.store import runs as store
 from automation.store.claims import Claimed
 
+LATE = 0.5  # seconds that a look comes late by where workers are busy; later ones make a drip slower
+ENDING = 10.0  # seconds after which another worker goes on with the end of a pause
 SHORTEST_IDLE = 1.0  # seconds; below that a busy machine would break transactions that are well
 
 __all__ = ["Claimed", "adopt", "cancelled", "claim", "dismiss", "enlist", "let_out", "settle_in"]
@@ -44,9 +47,23 @@ def adopt(worker: uuid.UUID) -> list[Claimed]:
     return claims.adopt(worker)
 
 
-def let_out(conf: Conf) -> int:
-    """Lets out what drips and bulk jobs may let go by now; answers how many."""
-    return drips.let_out(late=conf.control_poll) + bulk.work(late=conf.control_poll)
+def let_out(conf: Conf, worker: uuid.UUID) -> int:
+    """Lets out what drips, bulk jobs and rules that take up records may let go by now; answers how many.
+
+    Besides it ends pauses whose time has come, or goes on with it, one process at a time.
+    """
+    return (
+        _end_pauses(worker) + drips.let_out(late=LATE) + bulk.work(late=conf.control_poll) + taking_up.work(late=LATE)
+    )
+
+
+def _end_pauses(worker: uuid.UUID) -> int:
+    if not pause.is_due() or timers.take_sweep("pauses", holder=worker, every=0.0, hold=ENDING) is None:
+        return 0
+    try:
+        return pause.resume_due()
+    finally:
+        timers.end_sweep("pauses", holder=worker)
 
 
 def cancelled(run_ids: list[int]) -> list[int]:

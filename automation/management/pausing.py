@@ -81,6 +81,11 @@ def state(scope: str, subject_id: int | None) -> dict[str, Any]:
     }
 
 
+def pace(rate: int | None) -> str:
+    """How fast what was held goes on."""
+    return f"at {rate} a minute" if rate else "all at once"
+
+
 def say(out: OutputWrapper, found: dict[str, Any]) -> None:
     """How things stand, in a few lines."""
     out.write(f"{found['scope']}: {found['state']}")
@@ -93,6 +98,8 @@ def say(out: OutputWrapper, found: dict[str, Any]) -> None:
             f"pause {stopped['id']}{whose}: level {stopped['level']}, by {stopped['actor'] or 'the engine'}"
             f" since {stopped['since']:%Y-%m-%d %H:%M:%S %Z}{until}{rate}: {stopped['reason']}"
         )
+        if stopped["resumed_at"]:
+            out.write("it is being ended: what it holds is sorted first, and the workers go on with that")
     for name in ("in_flight", "tenants", "kept_events", "held_runs", "timers_due"):
         if name in found:
             live = name == "held_runs" and found["state"] == "running"
@@ -103,7 +110,7 @@ def say(out: OutputWrapper, found: dict[str, Any]) -> None:
         out.write(f"workers that are on something: {', '.join(found['workers'])}")
     if drip:
         out.write(
-            f"let out at {drip['rate']} a minute: {drip['steps']} steps and {drip['events']} events are left,"
+            f"let out {pace(drip['rate'])}: {drip['steps']} steps and {drip['events']} events are left,"
             f" until about {drip['ends_at']:%Y-%m-%d %H:%M:%S %Z}"
         )
 
@@ -188,7 +195,7 @@ def _of_installation() -> dict[str, Any]:
 def _of_pause(found: Any) -> dict[str, Any] | None:
     if found is None:
         return None
-    names = ("id", "scope", "level", "reason", "actor", "since", "until", "rate")
+    names = ("id", "scope", "level", "reason", "actor", "since", "until", "rate", "resumed_at")
     return {name: getattr(found, name) for name in names}
 
 

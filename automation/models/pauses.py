@@ -17,7 +17,8 @@ class Pause(models.Model):
     """A pause of a tenant, a rule, a connection or the whole installation; open while `ended_at` is empty.
 
     `keep`, `recent_minutes` and `rate` (a minute; empty: at once) say how it goes on, by itself or as it was resumed.
-    From `resumed_at` on that is being done; an event that was dropped has it as its `matched_at`.
+    From `resumed_at` on that is being done, by several goes where it is much, and by the workers where whoever asked
+    for it is gone; an event that was dropped has it as its `matched_at`. `place` is the last tenant that is through.
     """
 
     scope = models.CharField(max_length=12)
@@ -34,6 +35,9 @@ class Pause(models.Model):
     recent_minutes = models.IntegerField(null=True)
     rate = models.IntegerField(null=True)
     resumed_at = models.DateTimeField(null=True)
+    resumed_by = models.CharField(max_length=200, default="", db_default="", blank=True)
+    resumed_by_id = models.BigIntegerField(null=True)
+    place = models.BigIntegerField(null=True)
     dropped_events = models.IntegerField(default=0, db_default=0)
     dropped_runs = models.IntegerField(default=0, db_default=0)
 
@@ -61,20 +65,22 @@ class Pause(models.Model):
 
 
 class Drip(models.Model):
-    """What a pause had held and is let out at `rate` a minute, oldest first; done once `ended_at` is set.
+    """What a pause had held and is let out at `rate` a minute, or in portions, oldest first; done at `ended_at`.
 
     Steps that were due wait as held timers that name it; events up to `kept_until` wait for the matcher. `next_at` is
-    when the next one may come, so neither a restart nor a standstill makes up for time.
+    when the next one should come, `paced_at` when it may: a restart or a standstill makes no burst. Without `next_at`
+    it is the shelf of a rule or connection that is stopped: nothing of it comes out. A rule that is off has no pause.
     """
 
-    pause = models.ForeignKey(Pause, on_delete=models.CASCADE, related_name="drips")
+    pause = models.ForeignKey(Pause, null=True, on_delete=models.CASCADE, related_name="drips")
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="+", db_index=False)
     scope = models.CharField(max_length=12)
     subject_id = models.BigIntegerField(null=True)
-    rate = models.IntegerField()
+    rate = models.IntegerField(null=True)
     kept_until = models.BigIntegerField(null=True)
     since = models.DateTimeField(db_default=Now())
-    next_at = models.DateTimeField(db_default=Now())
+    next_at = models.DateTimeField(null=True, db_default=Now())
+    paced_at = models.DateTimeField(null=True)
     held = models.IntegerField(default=0, db_default=0)
     released = models.IntegerField(default=0, db_default=0)
     ended_at = models.DateTimeField(null=True)
@@ -94,4 +100,4 @@ class Drip(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.rate} a minute of tenant {self.tenant_id}"
+        return f"{self.rate or 'all'} a minute of tenant {self.tenant_id}"

@@ -1,4 +1,4 @@
-"""Writes drips and what they hold, and drops what a pause has held."""
+"""Writes drips and what they hold, and finds what is to be dropped of it."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from automation.store import statements
 
+COUNTED = 10_000  # counts for screens stop here: beyond it only "more than" matters
 # A step that waits for its time; wake-ups of matchers and mail aren't held.
 STEP_KINDS = ["step", "retry", "delay", "wait_timeout"]
-PUT_OFF = ["step", "retry"]
 
 
 class Admitted(NamedTuple):
@@ -18,20 +18,30 @@ class Admitted(NamedTuple):
     next_at: datetime | None
 
 
-def open_drip(
-    pause_id: int, *, tenant_id: int, scope: str, subject_id: int | None, rate: int, kept_until: int | None
-) -> int:
-    """The open drip of that scope, new or at its new rate; what it still holds it keeps."""
+def open_drip(pause_id: int, *, tenant_id: int, rate: int | None, kept_until: int | None) -> int:
+    """The open drip of a tenant, new or at its new rate (None: in portions); what it still holds it keeps."""
     return int(
         statements.value(
             "INSERT INTO automation_drip (pause_id, tenant_id, scope, subject_id, rate, kept_until, since, next_at)"
-            " SELECT %s, %s, %s, %s, %s, %s, t, t FROM automation_now() t"
+            " SELECT %s, %s, 'tenant', NULL, %s, %s, t, t FROM automation_now() t"
             " ON CONFLICT (tenant_id, scope, subject_id) WHERE ended_at IS NULL DO UPDATE SET rate = EXCLUDED.rate,"
-            " next_at = LEAST(automation_drip.next_at, EXCLUDED.next_at + interval '1 minute' / EXCLUDED.rate),"
+            " next_at = COALESCE(LEAST(automation_drip.next_at, EXCLUDED.next_at + interval '1 minute'"
+            " / EXCLUDED.rate), EXCLUDED.next_at), paced_at = NULL,"
             " pause_id = EXCLUDED.pause_id, kept_until = GREATEST(automation_drip.kept_until, EXCLUDED.kept_until)"
             " RETURNING id",
-            [pause_id, tenant_id, scope, subject_id, rate, kept_until],
+            [pause_id, tenant_id, rate, kept_until],
         )
+    )
+
+
+def change_rate(drip_id: int, rate: int | None) -> None:
+    """What an open drip still holds goes on at another rate, or, without one, in portions from now on."""
+    statements.count(
+        "UPDATE automation_drip x SET rate = %(rate)s, paced_at = NULL,"
+        " next_at = CASE WHEN %(rate)s::int IS NULL THEN t"
+        " ELSE LEAST(x.next_at, t + interval '1 minute' / %(rate)s::int) END FROM automation_now() t"
+        " WHERE x.id = %(drip)s AND x.ended_at IS NULL AND x.next_at IS NOT NULL",
+        {"drip": drip_id, "rate": rate},
     )
 
 
@@ -47,16 +57,6 @@ def hold_due(drip_id: int, *, tenant_id: int, until: datetime, limit: int) -> in
     )
 
 
-def hold_runs(drip_id: int, *, run_ids: Sequence[int]) -> int:
-    """Puts what these runs were put off for under a drip, whatever its due time; answers how many steps."""
-    return _held(
-        drip_id,
-        "SELECT x.id FROM automation_timer x WHERE x.step_id IN (SELECT s.id FROM automation_stepexecution s"
-        " WHERE s.run_id = ANY(%s::bigint[])) AND x.state = 'pending' AND x.kind = ANY(%s) ORDER BY x.id FOR UPDATE",
-        [list(run_ids), PUT_OFF],
-    )
-
-
 def _held(drip_id: int, chosen: str, params: Sequence[object]) -> int:
     return statements.count(
         f"WITH c AS ({chosen}), u AS (UPDATE automation_timer x SET state = 'held', drip_id = %s FROM c"  # noqa: S608 the two texts above
@@ -68,25 +68,12 @@ def _held(drip_id: int, chosen: str, params: Sequence[object]) -> int:
     )
 
 
-def let_go(drip_id: int) -> int:
-    """Ends a drip and makes all that it holds due now, in its order; answers how many steps. Lanes are locked last."""
-    lanes = statements.rows(
-        "WITH d AS (UPDATE automation_drip SET ended_at = automation_now() WHERE id = %s AND ended_at IS NULL),"
-        " c AS (SELECT x.id FROM automation_timer x WHERE x.drip_id = %s AND x.state = 'held' ORDER BY x.id"
-        " FOR UPDATE),"
-        " u AS (UPDATE automation_timer x SET state = 'pending', drip_id = NULL FROM c WHERE x.id = c.id"
-        " RETURNING x.lane_id, x.due_at)"
-        " SELECT u.lane_id, count(*), min(u.due_at) FROM u GROUP BY u.lane_id ORDER BY u.lane_id",
-        [drip_id, drip_id],
-    )
-    for lane_id, _count, due_at in lanes:
-        statements.value("SELECT automation_lane_due(%s, %s)", [lane_id, due_at])
-    return sum(row[1] for row in lanes)
+def let_out(*, late: float, drip_id: int | None = None) -> int:
+    """Makes due what drips, or one of them, may let go by now, by looks that come `late` seconds late at most.
 
-
-def let_out(*, late: float) -> int:
-    """Makes due what drips may let go by now, making up for `late` seconds at most; answers how many steps."""
-    return int(statements.value("SELECT automation_let_out(%s)", [timedelta(seconds=late)]))
+    Answers how many steps.
+    """
+    return int(statements.value("SELECT automation_let_out(%s, %s)", [timedelta(seconds=late), drip_id]))
 
 
 def paced_from(next_at: datetime, now: datetime, *, late: float) -> datetime:
@@ -146,35 +133,13 @@ def held_since(
     return [(row[0], row[1], row[2]) for row in found]
 
 
-def dripping(drip_id: int, *, before: datetime | None = None) -> list[int]:
-    """Runs of the steps that a drip still holds, oldest first; if a moment is given, of those due before it."""
+def held_in(
+    drip_id: int, *, before: datetime, after: tuple[datetime, int], limit: int
+) -> list[tuple[datetime, int, int]]:
+    """(due, timer, run) of the steps that a drip or shelf holds and that were due before `before`, beyond `after`."""
     found = statements.rows(
-        "SELECT x.run_id FROM automation_timer x WHERE x.drip_id = %s AND x.state = 'held'"
-        " AND (%s::timestamptz IS NULL OR x.due_at < %s) ORDER BY x.due_at, x.id",
-        [drip_id, before, before],
-    )
-    return [row[0] for row in found]
-
-
-def older(run_ids: Sequence[int], *, before: datetime) -> list[int]:
-    """Those of the runs that began before a moment and have a step that was put off or is held by a drip."""
-    found = statements.rows(
-        "SELECT r.id FROM automation_run r WHERE r.id = ANY(%s::bigint[]) AND r.created_at < %s"
-        " AND EXISTS (SELECT 1 FROM automation_stepexecution s JOIN automation_timer x ON x.step_id = s.id"
-        " WHERE s.run_id = r.id AND ((x.state = 'held' AND x.drip_id IS NOT NULL)"
-        " OR (x.state = 'pending' AND x.kind = ANY(%s))))",
-        [list(run_ids), before, PUT_OFF],
-    )
-    return [row[0] for row in found]
-
-
-def put_off_runs(tenant_id: int, reasons: Sequence[str]) -> list[tuple[int, int, str]]:
-    """(run, version, path of the step) of live runs of a tenant that were put off for one of these reasons."""
-    found = statements.rows(
-        "SELECT r.id, r.rule_version_id, s.path FROM automation_run r"
-        " JOIN automation_stepexecution s ON s.run_id = r.id JOIN automation_timer x ON x.step_id = s.id"
-        " WHERE r.tenant_id = %s AND r.state IN ('pending', 'running', 'waiting') AND r.reason = ANY(%s)"
-        " AND x.state = 'pending' AND x.kind = ANY(%s) ORDER BY r.id",
-        [tenant_id, list(reasons), PUT_OFF],
+        "SELECT x.due_at, x.id, x.run_id FROM automation_timer x WHERE x.drip_id = %s AND x.state = 'held'"
+        " AND x.due_at < %s AND (x.due_at, x.id) > (%s, %s) ORDER BY x.due_at, x.id LIMIT %s",
+        [drip_id, before, *after, limit],
     )
     return [(row[0], row[1], row[2]) for row in found]

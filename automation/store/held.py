@@ -1,11 +1,9 @@
 """Reads what a pause holds: how much of which rule, how old it is, and what a drip has left."""
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from automation.store import statements
-from automation.store.drips import PUT_OFF, STEP_KINDS
-from automation.store.pauses import COUNTED
+from automation.store.drips import COUNTED, STEP_KINDS
 
 BY_RULE = """
 SELECT v.id, v.name, count(*), min(h.due_at)
@@ -14,19 +12,9 @@ SELECT v.id, v.name, count(*), min(h.due_at)
            AND x.kind = ANY(%(kinds)s)
         UNION ALL
         SELECT x.run_id, x.due_at FROM automation_drip d JOIN automation_timer x ON x.drip_id = d.id
-         WHERE d.tenant_id = %(tenant)s AND d.ended_at IS NULL AND x.state = 'held'
+         WHERE d.tenant_id = %(tenant)s AND d.ended_at IS NULL AND d.next_at IS NOT NULL AND x.state = 'held'
          LIMIT %(most)s) h
   JOIN automation_run r ON r.id = h.run_id JOIN automation_rule v ON v.id = r.rule_id
- GROUP BY v.id, v.name ORDER BY count(*) DESC, v.id
-"""
-# What was put off is due again and again, so its age is that of its run.
-OF_RUNS = """
-SELECT v.id, v.name, count(*), min(r.created_at)
-  FROM automation_run r JOIN automation_rule v ON v.id = r.rule_id
-  JOIN automation_stepexecution s ON s.run_id = r.id JOIN automation_timer x ON x.step_id = s.id
- WHERE r.id = ANY(%(runs)s::bigint[]) AND ((x.state = 'held' AND x.drip_id IS NOT NULL) OR (x.state = 'pending'
-   AND (x.kind = ANY(%(put_off)s) OR (x.kind = ANY(%(kinds)s)
-   AND (r.reason = 'paused' OR x.due_at <= (SELECT automation_now()))))))
  GROUP BY v.id, v.name ORDER BY count(*) DESC, v.id
 """
 BY_KIND = """
@@ -55,12 +43,6 @@ SELECT (SELECT count(*) FROM automation_timer x WHERE x.drip_id = d.id AND x.sta
 def by_rule(tenant_id: int) -> list[tuple[int, str, int, datetime]]:
     """(rule, its name, steps due or held, the oldest due time), the most first; `COUNTED` steps are looked at."""
     found = statements.rows(BY_RULE, {"tenant": tenant_id, "kinds": STEP_KINDS, "most": COUNTED})
-    return [(row[0], row[1], row[2], row[3]) for row in found]
-
-
-def of_runs(run_ids: Sequence[int]) -> list[tuple[int, str, int, datetime]]:
-    """(rule, its name, steps that were put off or are held, when the oldest run began) of these runs."""
-    found = statements.rows(OF_RUNS, {"runs": list(run_ids), "put_off": PUT_OFF, "kinds": STEP_KINDS})
     return [(row[0], row[1], row[2], row[3]) for row in found]
 
 

@@ -1,8 +1,7 @@
 """Reads and tells all tenants at once, for pauses of the whole installation."""
 
 from automation.store import statements
-from automation.store.drips import STEP_KINDS
-from automation.store.pauses import COUNTED
+from automation.store.drips import COUNTED, STEP_KINDS
 
 # A probe of two indexes for each tenant.
 HOLDING = """

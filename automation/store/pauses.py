@@ -4,7 +4,8 @@ from datetime import datetime
 
 from django.db import connection
 
-COUNTED = 10_000  # counts for screens stop here: beyond it only "more than" matters
+from automation.store import shelves
+from automation.store.drips import COUNTED
 
 
 def open_pause(
@@ -21,7 +22,7 @@ def open_pause(
     """Writes an open pause and answers its id; None when one of that scope is open already.
 
     An empty `actor` means the engine itself; at `until` it goes on by itself, at `rate` a minute if one is given.
-    Flags aren't touched: the caller sets them in the same transaction.
+    Flags aren't touched: the caller sets them in the same transaction. A rule or connection gets its shelf.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -31,19 +32,34 @@ def open_pause(
             [scope, tenant_id, subject_id, level, reason, actor, until, rate],
         )
         row = cursor.fetchone()
+    if row is not None:
+        shelves.follow(scope, tenant_id=tenant_id, subject_id=subject_id)
     return row[0] if row else None
 
 
-def decide(pause_id: int, *, keep: str, recent_minutes: int | None, rate: int | None) -> datetime | None:
-    """Writes into an open pause how it goes on, and answers since when; None when it has ended meanwhile."""
+def decide(
+    pause_id: int, *, keep: str, recent_minutes: int | None, rate: int | None, actor: str, actor_id: int | None
+) -> datetime | None:
+    """Writes into an open pause how it goes on and who says so; answers since when, None when it has ended."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE automation_pause SET keep = %s, recent_minutes = %s, rate = %s, resumed_at = automation_now()"
+            "UPDATE automation_pause SET keep = %s, recent_minutes = %s, rate = %s, resumed_at = automation_now(),"
+            " resumed_by = %s, resumed_by_id = %s, place = NULL"
             " WHERE id = %s AND ended_at IS NULL RETURNING resumed_at",
-            [keep, recent_minutes, rate, pause_id],
+            [keep, recent_minutes, rate, actor, actor_id, pause_id],
         )
         row = cursor.fetchone()
     return row[0] if row else None
+
+
+def any_due() -> bool:
+    """Whether a pause is being ended, or the moment has come at which one is to end by itself."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT 1 FROM automation_pause WHERE ended_at IS NULL"
+            " AND (until <= (SELECT automation_now()) OR resumed_at IS NOT NULL))"
+        )
+        return bool(cursor.fetchone()[0])
 
 
 def count_dropped(pause_id: int, *, events: int, runs: int) -> None:
@@ -56,8 +72,16 @@ def count_dropped(pause_id: int, *, events: int, runs: int) -> None:
         )
 
 
-def end_pause(scope: str, *, tenant_id: int | None, subject_id: int | None = None, actor: str = "") -> bool:
-    """Ends the open pause of a scope; False when there was none."""
+def set_place(pause_id: int, place: int) -> None:
+    """Notes up to which tenant the end of the installation's pause has come."""
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE automation_pause SET place = %s WHERE id = %s", [place, pause_id])
+
+
+def end_pause(
+    scope: str, *, tenant_id: int | None, subject_id: int | None = None, actor: str = "", rate: int | None = None
+) -> bool:
+    """Ends the open pause of a scope; False when there was none. Its shelf goes on at `rate`, unless it is stopped."""
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE automation_pause SET ended_at = automation_now(), ended_by = %s WHERE scope = %s"
@@ -65,6 +89,8 @@ def end_pause(scope: str, *, tenant_id: int | None, subject_id: int | None = Non
             [actor, scope, tenant_id, subject_id],
         )
         ended: int = cursor.rowcount
+    if ended:
+        shelves.follow(scope, tenant_id=tenant_id, subject_id=subject_id, rate=rate)
     return ended > 0
 
 

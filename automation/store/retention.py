@@ -235,7 +235,15 @@ def drop_rules(tenant_id: int, *, before: datetime, limit: int) -> int:
 
 
 def drop_pauses(*, before: datetime, limit: int) -> int:
-    """Deletes pauses of all tenants, and of the installation, that ended before that moment, with their drips."""
+    """Deletes pauses of all tenants, and of the installation, that ended before that moment, with their drips.
+
+    And the shelves of rules that were off until then, for which there is no pause.
+    """
+    statements.count(
+        "DELETE FROM automation_drip WHERE id IN (SELECT d.id FROM automation_drip d WHERE d.pause_id IS NULL"
+        " AND d.ended_at < %s LIMIT %s)",
+        [before, limit],
+    )
     return statements.count(
         "WITH q AS (SELECT p.id FROM automation_pause p WHERE p.ended_at < %s AND NOT EXISTS"
         " (SELECT 1 FROM automation_drip d WHERE d.pause_id = p.id AND d.ended_at IS NULL) ORDER BY p.id LIMIT %s),"

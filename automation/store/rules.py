@@ -7,16 +7,23 @@ from typing import Any
 
 from django.db import connection
 
+from automation.store import shelves
+
 RESTORABLE_DAYS = 30
 
 
 def set_switch(rule_id: int, *, on: bool, off_mode: str) -> bool:
-    """Switches a rule on or off; False when it stands so already or is deleted."""
-    return _changed(
-        'UPDATE automation_rule SET "on" = %s, off_mode = %s WHERE id = %s AND deleted_at IS NULL'
-        ' AND ("on" <> %s OR off_mode <> %s)',
-        [on, off_mode, rule_id, on, off_mode],
-    )
+    """Switches a rule on or off; False when it stands so already or is deleted. What it holds stays, or goes on."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            'UPDATE automation_rule SET "on" = %s, off_mode = %s WHERE id = %s AND deleted_at IS NULL'
+            ' AND ("on" <> %s OR off_mode <> %s) RETURNING tenant_id',
+            [on, off_mode, rule_id, on, off_mode],
+        )
+        row = cursor.fetchone()
+    if row is not None:
+        shelves.follow("rule", tenant_id=row[0], subject_id=rule_id)
+    return row is not None
 
 
 def set_published(rule_id: int, version_id: int) -> bool:
@@ -27,12 +34,17 @@ def set_published(rule_id: int, version_id: int) -> bool:
 
 
 def set_deleted(rule_id: int) -> bool:
-    """Hides a rule and switches it off; False when that was done before."""
-    return _changed(
-        "UPDATE automation_rule SET deleted_at = automation_now(), \"on\" = false, off_mode = 'hold'"
-        " WHERE id = %s AND deleted_at IS NULL",
-        [rule_id],
-    )
+    """Hides a rule and switches it off; False when that was done before. Nothing of it is held any more."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE automation_rule SET deleted_at = automation_now(), \"on\" = false, off_mode = 'hold'"
+            " WHERE id = %s AND deleted_at IS NULL RETURNING tenant_id",
+            [rule_id],
+        )
+        row = cursor.fetchone()
+    if row is not None:
+        shelves.follow("rule", tenant_id=row[0], subject_id=rule_id)
+    return row is not None
 
 
 def close_letters(tenant_id: int, rule_id: int, *, actor: str) -> int:
@@ -66,7 +78,7 @@ def set_taking_up(rule_id: int, state: Mapping[str, Any] | None) -> None:
 
 
 def taking_up(limit: int) -> list[tuple[int, int]]:
-    """(rule, tenant) of the rules of all tenants that run for records that were there before, the longest due first.
+    """(rule, tenant) of rules of all tenants whose next record that was there before is due, the longest due first.
 
     Those under a pause are left out: however many they are, they keep nobody's turn.
     """
@@ -74,7 +86,8 @@ def taking_up(limit: int) -> list[tuple[int, int]]:
         cursor.execute(
             "SELECT u.id, u.tenant_id FROM automation_rule u"
             " JOIN automation_lane l ON l.tenant_id = u.tenant_id AND NOT l.paused AND NOT l.hold_new"
-            " WHERE u.taking_up IS NOT NULL AND NOT EXISTS (SELECT 1 FROM automation_pause p WHERE p.scope = 'rule'"
+            " WHERE u.taking_up IS NOT NULL AND (u.taking_up ->> 'next_at')::timestamptz <= (SELECT automation_now())"
+            " AND NOT EXISTS (SELECT 1 FROM automation_pause p WHERE p.scope = 'rule'"
             " AND p.tenant_id = u.tenant_id AND p.subject_id = u.id AND p.ended_at IS NULL)"
             " ORDER BY (u.taking_up ->> 'next_at')::timestamptz, u.id LIMIT %s",
             [limit],
@@ -91,20 +104,6 @@ def set_positions(positions: Mapping[int, int]) -> None:
                 " FROM unnest(%s::bigint[], %s::int[]) AS u (id, position) WHERE r.id = u.id",
                 [list(positions), list(positions.values())],
             )
-
-
-def held_runs(tenant_id: int, rule_id: int) -> list[int]:
-    """Live runs of a rule that wait because it was off or paused, not those that back off after a failure."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT r.id FROM automation_run r WHERE r.tenant_id = %s AND r.rule_id = %s"
-            " AND r.state IN ('pending', 'running', 'waiting')"
-            # Counted for each run: as NOT EXISTS it is planned as one pass over all steps there are.
-            " AND (r.reason IN ('rule_off', 'paused', 'rate') OR 0 = (SELECT count(*) FROM automation_stepexecution s"
-            " WHERE s.run_id = r.id AND s.state = 'retrying')) ORDER BY r.id",
-            [tenant_id, rule_id],
-        )
-        return [row[0] for row in cursor.fetchall()]
 
 
 def _changed(sql: str, params: Sequence[Any]) -> bool:

@@ -18,7 +18,7 @@ def value(sql: str, params: Sequence[Any] = ()) -> Any:
     return found[0][0] if found else None
 
 
-def count(sql: str, params: Sequence[Any] = ()) -> int:
+def count(sql: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> int:
     """How many rows a statement wrote."""
     return _run(sql, params, all_rows=False)[1]
 

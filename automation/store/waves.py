@@ -11,6 +11,7 @@ from automation.core.states import RUN_MOVES, STEP_MOVES, TERMINAL_RUN, may_move
 from automation.store import events, statements, wave_sql
 from automation.store.claims import Settlement
 from automation.store.events import NewEvent
+from automation.store.shelves import Shelved
 from automation.store.timers import NewTimer
 
 LONGEST_LIFE = timedelta(days=400)
@@ -159,6 +160,12 @@ class Wave:
     timers: list[NewTimer] = field(default_factory=list)
     settlements: list[Settlement] = field(default_factory=list)
     held: list[int] = field(default_factory=list)  # timers of paused runs, put back and then held
+    shelved: list[Shelved] = field(default_factory=list)  # steps that are to be held for their rule or a connection
+
+    def shelve(self, tenant_id: int, shelf: tuple[str, int] | None, step_id: int | None) -> None:
+        """Has a step held until its rule or connection may go on: it costs no claim meanwhile."""
+        if shelf is not None and step_id is not None:
+            self.shelved.append(Shelved(tenant_id, *shelf, step_id))
 
     def write(self) -> None:
         """Writes all but the timers; raises `Stale` when a guarded row isn't as it was read, or a run is there already.

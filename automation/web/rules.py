@@ -226,6 +226,7 @@ def _back(request: TenantRequest, tenant_slug: str, rule_id: int) -> HttpRespons
 def _shown(request: TenantRequest, rule_id: int) -> dict[str, Any]:
     """Everything that the page of one rule shows."""
     found = find_rule(rule_id)
+    stopped, held = pause.open_pause(found.pk), pause.held_by("rule", found.pk)
     draft = RuleDraft.objects.select_related("changed_by").get(rule=found)
     live = found.published
     definition = live.definition if live else draft.definition
@@ -242,7 +243,9 @@ def _shown(request: TenantRequest, rule_id: int) -> dict[str, Any]:
         "sentence": sayings.sentence(definition, sayings.Names()),
         "text": texts.write(definition),
         "is_manual": live is not None and isinstance(trigger, dict) and trigger.get("kind") == "manual",
-        "pause": pause.open_pause(found.pk),
+        "pause": stopped,
+        "held": sum(one.steps for one in held),
+        "dripping": pause.dripping("rule", found.pk),
         "runs": waiting_runs(found),
         "versions": versions.defer("definition")[:VERSIONS_SHOWN],
         "may_edit": request.membership.may("editor"),

@@ -75,18 +75,19 @@ def test_a_rule_that_can_take_up_nothing_keeps_no_other_from_it(
         taking_up, "_portion", failing_for(first.pk, lambda rule_id, **about: done.append(rule_id) or 1)
     )
     with every_tenant():
-        assert taking_up.work(ahead=1) == 1
+        assert taking_up.work(late=1) == 1
     assert done == [second.pk]
 
 
 def test_whoever_is_paused_or_not_due_keeps_nobody_elses_turn_to_take_up(places: tuple[Place, Place]) -> None:
-    paused, held, later, due = taking(places[0]), taking(places[1]), taking(places[1], next_in=60), taking(places[1])
+    paused, held, due = taking(places[0]), taking(places[1]), taking(places[1])
+    taking(places[1], next_in=60)
     with acting_for(places[0].tenant.pk, places[0].actor):
         pause.pause(level="new", reason="x")
     with acting_for(places[1].tenant.pk, places[1].actor):
         pause.pause_rule(held.pk, "x")
 
-    assert [rule_id for rule_id, _tenant in rule_rows.taking_up(limit=50)] == [due.pk, later.pk]
+    assert [rule_id for rule_id, _tenant in rule_rows.taking_up(limit=50)] == [due.pk]
     with acting_for(places[0].tenant.pk, places[0].actor):
         pause.resume()
     assert rule_rows.taking_up(limit=1)[0][0] == paused.pk

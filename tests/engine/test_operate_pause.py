@@ -193,7 +193,7 @@ def test_a_paused_rule_is_known_to_workers_by_a_new_rules_version(acme: Place) -
 
 def test_resuming_a_rule_makes_its_held_runs_due_now_but_not_those_that_back_off(acme: Place) -> None:
     rule, later = make_rule(acme.tenant), clock.now() + timedelta(seconds=30)
-    held = make_timer(make_step(make_run(rule)), due_at=later)
+    held = make_timer(make_step(make_run(rule, reason="paused")), due_at=later)
     backing_off = make_timer(make_step(make_run(rule), state="retrying"), kind="retry", due_at=later)
     put_back = make_timer(make_step(make_run(rule, reason="paused"), state="retrying"), kind="retry", due_at=later)
     sleeping = make_timer(make_step(make_run(rule, state="waiting"), state="waiting"), kind="delay", due_at=later)

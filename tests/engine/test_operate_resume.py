@@ -13,7 +13,6 @@ from automation.engine.operate import Refused, pause
 from automation.engine.operate.pause import Choice
 from automation.models import Connection, Drip, Event, Lane, Pause, Rule, Run, Timer
 from automation.store import clock, drips, retention
-from automation.store import rules as rule_rows
 from tenants.context import acting_for, every_tenant
 from tenants.models import AuditEntry
 
@@ -258,7 +257,7 @@ def test_dropping_at_the_end_of_a_rules_pause_cancels_its_held_runs_only(acme: P
 
     assert set(Run.objects.filter(pk__in=runs).values_list("state", flat=True)) == {"cancelled"}
     assert Run.objects.get(pk=stays).state == "running"
-    assert rule_rows.held_runs(acme.tenant.pk, held.pk) == []
+    assert pause.held_by("rule", held.pk) == []
     assert Pause.objects.get().dropped_runs == 3
 
 
@@ -270,6 +269,7 @@ def test_switching_a_rule_on_lets_go_what_still_drips(acme: Place) -> None:
     pause.pause_rule(rule.pk, "again")
 
     pause.end_rule_pause(Rule.objects.get(pk=rule.pk))
+    pause.let_out_some(pause.dripping("rule", rule.pk))
 
     assert not Timer.objects.filter(state="held").exists()
     assert not Drip.objects.filter(ended_at=None).exists()
@@ -335,10 +335,10 @@ def test_a_lane_that_missed_the_pause_of_the_installation_is_given_it(acme: Plac
     pause.pause_installation(reason="")
     Lane.objects.filter(tenant=acme.tenant).update(paused=False, hold_new=False)
 
-    assert pause.follow_installation() == 1
+    assert pause.heal_pauses() == 1
 
     assert acme.lane.paused
-    assert pause.follow_installation() == 0
+    assert pause.heal_pauses() == 0
 
 
 def test_the_end_of_the_installations_pause_leaves_the_rate_that_a_tenant_chose(acme: Place) -> None:

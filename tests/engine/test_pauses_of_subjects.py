@@ -54,7 +54,7 @@ def test_what_waited_for_a_connection_is_dropped_or_let_out_at_a_rate_and_nothin
 
     with world.acting():
         pause.resume_connection(hook.pk, Choice(rate=60))
-        assert Drip.objects.get().held == 1
+        assert Drip.objects.get(scope="connection").held == 1
         pause.pause_connection(hook.pk, "again")
         pause.resume_connection(hook.pk, Choice("drop"))
 

@@ -242,7 +242,7 @@ class TestSwitching:
     @pytest.mark.case("V04")
     def test_switching_off_holds_waiting_runs_and_switching_on_lets_them_go_on(self, acme: Place) -> None:
         rule = rules.find(published().pk)
-        held = make_run(rule)
+        held = make_run(rule, reason="rule_off")
         make_timer(make_step(held), due_at=clock.now() + timedelta(seconds=30))
         cancelled = make_run(rule, state="cancelled")
 

@@ -9,10 +9,10 @@ from django.utils.translation import gettext_lazy as _
 
 from automation.catalog import registry
 from automation.models import Drip, Lane, Pause
+from automation.models.pauses import MOST_A_MINUTE
 from automation.store import clock, held, pauses
 from tenants.context import current_tenant
 
-COUNTED = pauses.COUNTED
 CHANGES = {
     "created": _("%(what)s, created"),
     "updated": _("%(what)s, changed"),
@@ -33,7 +33,10 @@ class Concerned:
 
 @dataclass(frozen=True, slots=True)
 class Dripping:
-    """What is let out at a rate after a pause: `steps` and `events` are left, and the last comes about `ends_at`."""
+    """What is let out after a pause, at the drip's rate or without one in portions.
+
+    `steps` and `events` are left, and the last comes about `ends_at`.
+    """
 
     drip: Drip
     steps: int
@@ -46,7 +49,7 @@ class PauseStatus:
     """How far a pause has come: "running", "pausing" while a worker is still on something, or "paused".
 
     `pause` is the tenant's own, else the whole installation's. `in_flight` steps are running on `workers`
-    ("host:pid"); kept events, held runs and due timers are counted to `COUNTED` at most. `dripping` is what an
+    ("host:pid"); kept events, live runs and due timers are counted to `COUNTED` at most. `dripping` is what an
     earlier pause of the tenant had held.
     """
 
@@ -55,9 +58,14 @@ class PauseStatus:
     in_flight: int
     workers: list[str]
     kept_events: int
-    held_runs: int
+    live_runs: int
     timers_due: int
     dripping: Dripping | None = None
+
+    @property
+    def held_runs(self) -> int:
+        """Live runs that are held, those that sleep among them: all of them, or none."""
+        return self.live_runs if self.pause is not None and self.pause.level != "new" else 0
 
     @property
     def by_installation(self) -> bool:
@@ -129,7 +137,7 @@ def status() -> PauseStatus:
         in_flight=len(leases),
         workers=sorted({worker for _timer, worker in leases}),
         kept_events=found["events"],
-        held_runs=found["runs"],
+        live_runs=found["runs"],
         timers_due=found["timers_due"],
         dripping=dripping(),
     )
@@ -146,6 +154,11 @@ def find_pause(scope: str, subject_id: int | None = None) -> Pause | None:
     return (found if scope == "installation" else found.filter(tenant_id=current_tenant())).first()
 
 
+def is_same(found: Pause, *, level: str, until: datetime | None, rate: int | None) -> bool:
+    """Whether an open pause is already what is asked for; one that is being ended isn't."""
+    return found.resumed_at is None and (found.level, found.until, found.rate) == (level, until, rate)
+
+
 def over_tenant() -> Pause | None:
     """The pause that stops the current tenant: its own, else that of the installation."""
     stops = Q(scope="tenant", tenant_id=current_tenant()) | Q(scope="installation")
@@ -154,11 +167,12 @@ def over_tenant() -> Pause | None:
 
 def dripping(scope: str = "tenant", subject_id: int | None = None) -> Dripping | None:
     """What is still let out after a pause of the current tenant, its rule or its connection; None where nothing is."""
-    found = Drip.objects.filter(scope=scope, tenant_id=current_tenant(), subject_id=subject_id, ended_at=None).first()
-    if found is None:
+    going = Drip.objects.filter(ended_at=None, next_at__isnull=False)
+    found = going.filter(scope=scope, tenant_id=current_tenant(), subject_id=subject_id).first()
+    if found is None or found.next_at is None:
         return None
     steps, events = held.left(found.pk)
-    seconds = (steps + events) * 60 / found.rate
+    seconds = (steps + events) * 60 / (found.rate or MOST_A_MINUTE)
     return Dripping(found, steps, events, max(found.next_at, clock.now()) + timedelta(seconds=seconds))
 
 

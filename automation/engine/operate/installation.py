@@ -5,12 +5,12 @@ from datetime import datetime
 
 from django.db import transaction
 
-from automation.engine.operate.held import find_pause, open_pause
+from automation.engine.operate.held import find_pause, is_same, open_pause
 from automation.engine.operate.moments import check_until
-from automation.engine.operate.resume import AT_ONCE, Choice, Dropped, as_json, decide, drop_and_hold, write_down
+from automation.engine.operate.resume import AT_ONCE, Choice, Going, as_json, decide, drop_and_hold, write_down
 from automation.models import Pause
 from automation.store import installation as rows
-from automation.store import pauses, timers
+from automation.store import pauses, shelves, timers
 from tenants import audit
 from tenants.context import acting_for, current_actor
 from tenants.models import Tenant
@@ -86,7 +86,7 @@ def pause_installation(
     check_until(until, rate)
     with transaction.atomic():
         before, actor = find_pause("installation"), current_actor().name
-        if before is None or (before.level, before.until, before.rate) != (level, until, rate):
+        if before is None or not is_same(before, level=level, until=until, rate=rate):
             if before is not None:
                 pauses.end_pause("installation", tenant_id=None, actor=actor)
             pauses.open_pause(
@@ -102,26 +102,35 @@ def pause_installation(
 def resume_installation(choice: Choice = AT_ONCE) -> InstallationStatus:
     """Lets every tenant go on that has no pause of its own, each at the choice's rate.
 
-    Works in batches of a transaction each, and may be called again after a crash: the pause ends last.
+    Works in batches of a transaction each, for two seconds; where that isn't enough the workers go on, tenant after
+    tenant. The pause ends last.
     """
     choice.check()
     pause = find_pause("installation")
-    moment = decide(pause, choice)
-    if pause is None or moment is None:
-        return installation_status()
-    dropped = Dropped()
-    for tenant_id, _events, _steps in rows.holding():
+    going = decide(pause, choice) if pause is not None else None
+    if going is not None:
+        end_installation(going)
+    return installation_status()
+
+
+def end_installation(going: Going) -> bool:
+    """Ends the pause of the installation; False where time was over before: the next call goes on where it was."""
+    pause, done = going.pause, going.pause.place or 0
+    waiting = [tenant_id for tenant_id, _events, _steps in rows.holding() if tenant_id > done]
+    for tenant_id in waiting:
         with acting_for(tenant_id, current_actor()):
-            if open_pause() is None:
-                more = drop_and_hold(pause, choice, moment=moment)
-                dropped = Dropped(dropped.events + more.events, dropped.runs + more.runs)
+            if open_pause() is None and not drop_and_hold(going):
+                return False
+        pauses.set_place(pause.pk, tenant_id)
+        if going.over and tenant_id != waiting[-1]:
+            return False
     with transaction.atomic():
         if pauses.end_pause("installation", tenant_id=None, actor=current_actor().name):
-            write_down(pause, choice, dropped)
+            write_down(going)
             rows.bump_all()
             pauses.follow_pauses(None)
             transaction.on_commit(arm_all)
-    return installation_status()
+    return True
 
 
 def arm_all() -> None:
@@ -129,6 +138,10 @@ def arm_all() -> None:
     timers.heal_match(age=0.0)
 
 
-def follow_installation() -> int:
-    """Gives lanes that missed the pause of the installation their flags; answers how many. A chore of the workers."""
-    return pauses.follow_pauses(None) if rows.astray() else 0
+def heal_pauses() -> int:
+    """Gives lanes that missed the pause of the installation their flags, and shelves astray their state; a chore.
+
+    The one is a tenant that was made at the same moment, the other a worker of the release before. Answers how many.
+    """
+    lanes = pauses.follow_pauses(None) if rows.astray() else 0
+    return lanes + shelves.heal()

@@ -1,13 +1,15 @@
 """Pauses a tenant; with its neighbours `held`, `resume`, `subjects` and `installation` the one door to all pauses."""
 
+import time
+from dataclasses import replace
 from datetime import datetime
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import transaction
+from django.db.models import Q
 
 from automation.engine.by_itself import by_itself
 from automation.engine.operate.held import (
-    COUNTED,
     Concerned,
     HeldOfRule,
     PauseStatus,
@@ -15,6 +17,7 @@ from automation.engine.operate.held import (
     dripping,
     find_pause,
     held_by_rule,
+    is_same,
     kept_by_kind,
     open_pause,
     over_tenant,
@@ -24,16 +27,28 @@ from automation.engine.operate.held import (
 )
 from automation.engine.operate.installation import (
     InstallationStatus,
-    follow_installation,
+    end_installation,
+    heal_pauses,
     installation_status,
     pause_installation,
     resume_installation,
 )
 from automation.engine.operate.moments import check_until
-from automation.engine.operate.resume import AT_ONCE, Choice, as_json, resume
+from automation.engine.operate.resume import (
+    AT_ONCE,
+    Choice,
+    Going,
+    as_json,
+    decide,
+    end_tenant,
+    let_out_some,
+    resume,
+)
 from automation.engine.operate.runs import Cancelled, cancel_all
 from automation.engine.operate.subjects import (
+    end_part,
     end_rule_pause,
+    gather_put_off,
     held_by,
     pause_connection,
     pause_rule,
@@ -42,10 +57,13 @@ from automation.engine.operate.subjects import (
 )
 from automation.models import Pause
 from automation.store import clock, pauses
+from automation.store.drips import COUNTED
 from tenants import audit
-from tenants.context import NOBODY, acting_as, acting_for, current_actor, current_tenant
+from tenants.context import Actor, acting_as, acting_for, current_actor, current_tenant
 
 LEVELS = ("new", "hold", "cancel")
+SLICE = 0.25  # seconds a turn: the pump that does it has other things to do
+AT_A_TIME = 50
 
 
 def pause(*, level: str = "hold", reason: str, until: datetime | None = None, rate: int | None = None) -> PauseStatus:
@@ -68,46 +86,50 @@ def pause(*, level: str = "hold", reason: str, until: datetime | None = None, ra
     return status()
 
 
-def resume_due() -> int:
-    """Ends the pauses whose `until` has come, each as it says and by itself; answers how many. A chore of the workers.
+def resume_due(*, seconds: float = SLICE) -> int:
+    """Goes on with pauses that are being ended, and begins with those whose `until` has come; answers how many ended.
 
-    Besides it gives lanes that missed the pause of the installation their flags.
+    A chore of the workers, for one of them at a time: where time is over the next turn goes on. Each goes on as it
+    says, and for whom it was asked.
     """
-    follow_installation()
-    due = Pause.objects.filter(ended_at=None, until__lte=clock.now()).order_by("id")
-    found = list(due)
-    for one in found:
+    due = Q(until__lte=clock.now()) | Q(resumed_at__isnull=False)
+    ends_at, ended = time.monotonic() + seconds, 0
+    for one in Pause.objects.filter(due, ended_at=None).order_by("resumed_at", "id")[:AT_A_TIME]:
         with by_itself("pause", pause_id=one.pk, tenant_id=one.tenant_id):
-            _end_due(one)
-    return len(found)
+            ended += _end_due(one, ends_at)
+        if time.monotonic() > ends_at:
+            break
+    return ended
 
 
-def _end_due(one: Pause) -> None:
-    try:
-        _resume(one)
-    except ObjectDoesNotExist:  # the rule or connection is gone, and nothing can be held for it
-        pauses.end_pause(one.scope, tenant_id=one.tenant_id, subject_id=one.subject_id)
+def is_due() -> bool:
+    """Whether a pause is being ended, or its `until` has come: one look into an index."""
+    return pauses.any_due()
 
 
-def _resume(one: Pause) -> None:
+def _end_due(one: Pause, ends_at: float) -> bool:
+    actor = Actor("person" if one.resumed_by_id else "system", one.resumed_by_id, one.resumed_by)
+    with acting_for(one.tenant_id, actor) if one.tenant_id else acting_as(actor):
+        try:
+            return _end(one, ends_at)
+        except ObjectDoesNotExist:  # the rule or connection is gone, and nothing can be held for it
+            return pauses.end_pause(one.scope, tenant_id=one.tenant_id, subject_id=one.subject_id)
+
+
+def _end(one: Pause, ends_at: float) -> bool:
     choice = Choice(one.keep, one.recent_minutes, one.rate)
-    if one.tenant_id is None:
-        with acting_as(NOBODY):
-            resume_installation(choice)
-        return
-    with acting_for(one.tenant_id, NOBODY):
-        if one.scope == "tenant":
-            resume(choice)
-        elif one.scope == "rule":
-            resume_rule(one.subject_id or 0, choice)
-        else:
-            resume_connection(one.subject_id or 0, choice)
+    choice.check()
+    going = decide(one, choice) if one.resumed_at is None else Going(one, choice, one.resumed_at)
+    if going is None:
+        return False
+    end = {"tenant": end_tenant, "installation": end_installation}.get(one.scope, end_part)
+    return end(replace(going, ends_at=ends_at))
 
 
 def _pause_rows(tenant_id: int, *, level: str, reason: str, until: datetime | None, rate: int | None) -> None:
     actor = current_actor().name
     before = open_pause()
-    if before is not None and (before.level, before.until, before.rate) == (level, until, rate):
+    if before is not None and is_same(before, level=level, until=until, rate=rate):
         return
     if before is not None:
         pauses.end_pause("tenant", tenant_id=tenant_id, actor=actor)
@@ -142,11 +164,14 @@ __all__ = [
     "dripping",
     "end_rule_pause",
     "find_pause",
-    "follow_installation",
+    "gather_put_off",
+    "heal_pauses",
     "held_by",
     "held_by_rule",
     "installation_status",
+    "is_due",
     "kept_by_kind",
+    "let_out_some",
     "open_pause",
     "over_tenant",
     "pause",

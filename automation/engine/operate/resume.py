@@ -1,5 +1,7 @@
 """Ends pauses, and does with what they held as asked: all of it, only the recent, or nothing, at once or at a rate."""
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,6 +22,7 @@ from tenants import audit
 from tenants.context import current_actor, current_tenant
 
 AT_A_TIME = 2000
+AT_ONE_GO = 2.0  # seconds that whoever resumes waits for; the workers do the rest
 RUNS_AT_A_TIME = 200
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -53,15 +56,22 @@ class Choice:
         return {"keep": self.keep, "recent_minutes": self.recent_minutes, "rate": self.rate}
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """How much was dropped: events that no rule sees any more, and runs that were cancelled."""
-
-    events: int = 0
-    runs: int = 0
-
-
 AT_ONCE = Choice()
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """A pause that is being ended: the choice is written into it, since `moment`; whoever works stops at `ends_at`."""
+
+    pause: Pause
+    choice: Choice
+    moment: datetime
+    ends_at: float = math.inf
+
+    @property
+    def over(self) -> bool:
+        """Whether it is time to leave the rest to the next turn."""
+        return time.monotonic() > self.ends_at
 
 
 def resume(choice: Choice = AT_ONCE) -> PauseStatus:
@@ -72,85 +82,94 @@ def resume(choice: Choice = AT_ONCE) -> PauseStatus:
     that waited are cancelled. While an earlier pause is still dripping, that gets the rate or the end asked for.
     Twice does nothing more.
 
-    Works in batches of a transaction each and may be called again after a crash: the pause ends last. Raises
-    `Refused` for a rate or an age that makes no sense.
+    Works in batches of a transaction each, for two seconds; where that isn't enough the workers end the pause, and the
+    tenant stands still until then. Raises `Refused` for a rate or an age that makes no sense.
     """
     choice.check()
-    if find_pause("tenant") is None:
+    pause = find_pause("tenant")
+    if pause is None:
         _change_pace(choice)
     else:
-        _end_tenant_pause(choice)
+        going = decide(pause, choice)
+        if going is not None:
+            end_tenant(going)
     return status()
 
 
-def _end_tenant_pause(choice: Choice) -> None:
+def end_tenant(going: Going) -> bool:
+    """Ends the pause of the current tenant; False where time was over before: the next call goes on."""
     tenant_id = current_tenant()
-    pause = find_pause("tenant")
-    moment = decide(pause, choice)
-    if pause is None or moment is None:
-        return
-    dropped = drop_and_hold(pause, choice, moment=moment)
+    if not drop_and_hold(going):
+        return False
     with transaction.atomic():
         if pauses.end_pause("tenant", tenant_id=tenant_id, actor=current_actor().name):
-            write_down(pause, choice, dropped)
+            write_down(going)
             pauses.bump_rules(tenant_id)
             pauses.follow_pauses(tenant_id)
             # In a transaction of its own: an arming locks the timer before the lane.
             transaction.on_commit(partial(timers.arm_match, tenant_id))
+    let_out_some(dripping())
+    return True
 
 
-def decide(pause: Pause | None, choice: Choice) -> datetime | None:
-    """Writes the choice into an open pause and answers since when it is being ended; None where it has ended."""
-    if pause is None:
-        return None
-    return pauses.decide(pause.pk, keep=choice.keep, recent_minutes=choice.recent_minutes, rate=choice.rate)
+def decide(pause: Pause, choice: Choice) -> Going | None:
+    """Writes the choice into an open pause and begins to end it; None where it has ended."""
+    actor = current_actor()
+    moment = pauses.decide(
+        pause.pk,
+        keep=choice.keep,
+        recent_minutes=choice.recent_minutes,
+        rate=choice.rate,
+        actor=actor.name,
+        actor_id=actor.id,
+    )
+    return None if moment is None else Going(pause, choice, moment, time.monotonic() + AT_ONE_GO)
 
 
-def drop_and_hold(pause: Pause, choice: Choice, *, moment: datetime) -> Dropped:
+def drop_and_hold(going: Going) -> bool:
     """Drops what the choice drops of what a tenant has kept, and puts the rest under a drip where there is a rate.
 
-    The tenant still stands still meanwhile. Without a rate an earlier drip ends, and all that it held is due.
+    The tenant still stands still meanwhile. Without a rate an earlier drip lets out all that it holds, in portions.
+    False where time was over before.
     """
-    tenant_id, held = current_tenant(), pause.level != "new"
-    before = choice.dropped_before(moment)
-    dropped = _drop(tenant_id, pause.pk, before=before, moment=moment, due=held) if before else Dropped()
+    tenant_id, pause, choice = current_tenant(), going.pause, going.choice
+    held, before = pause.level != "new", choice.dropped_before(going.moment)
+    if before is not None and not _drop(going, tenant_id, before=before, due=held):
+        return False
     if choice.rate is None or choice.keep == "drop":
-        if pause.scope == "tenant":  # the end of the installation's leaves a tenant's own choice alone
-            _let_go(dripping())
-        return dropped
+        still = dripping()
+        if pause.scope == "tenant" and still is not None:  # the end of the installation's leaves a tenant's own alone
+            drips.change_rate(still.drip.pk, None)
+        return True
     kept_until = drips.last_kept(tenant_id)
-    drip_id = drips.open_drip(
-        pause.pk, tenant_id=tenant_id, scope="tenant", subject_id=None, rate=choice.rate, kept_until=kept_until
-    )
-    while held and drips.hold_due(drip_id, tenant_id=tenant_id, until=moment, limit=AT_A_TIME):
-        pass
+    drip_id = drips.open_drip(pause.pk, tenant_id=tenant_id, rate=choice.rate, kept_until=kept_until)
+    while held and drips.hold_due(drip_id, tenant_id=tenant_id, until=going.moment, limit=AT_A_TIME):
+        if going.over:
+            return False
+    return True
+
+
+def _drop(going: Going, tenant_id: int, *, before: datetime, due: bool) -> bool:
+    drop = partial(drips.drop_events, tenant_id, before=before, at=going.moment, limit=AT_A_TIME)
+    while _counted(going.pause.pk, drop):
+        if going.over:
+            return False
     still = dripping()
-    if still is not None and still.steps + still.events == 0:
-        _let_go(still)
-    return dropped
+    if still is not None and not drop_held(going, partial(drips.held_in, still.drip.pk, before=before)):
+        return False
+    waiting = partial(drips.held_since, tenant_id, until=going.moment, before=before)
+    return not due or drop_held(going, waiting)
 
 
-def _drop(tenant_id: int, pause_id: int, *, before: datetime, moment: datetime, due: bool) -> Dropped:
-    events = 0
-    while count := _counted(pause_id, partial(drips.drop_events, tenant_id, before=before, at=moment, limit=AT_A_TIME)):
-        events += count
-    runs = _drop_dripping(pause_id, before=before)
+def drop_held(going: Going, held: Callable[..., list[tuple[datetime, int, int]]]) -> bool:
+    """Cancels the runs of what `held` answers, batch after batch; False where time was over before."""
     after = (LONG_AGO, 0)
-    while due and (
-        found := drips.held_since(tenant_id, until=moment, before=before, after=after, limit=RUNS_AT_A_TIME)
-    ):
+    while found := held(after=after, limit=RUNS_AT_A_TIME):
         after = found[-1][:2]
-        runs += cancel_held(pause_id, [run_id for _due, _timer, run_id in found])
-    return Dropped(events, runs)
-
-
-def _drop_dripping(pause_id: int, *, before: datetime) -> int:
-    """Cancels what an earlier pause had held and is still to be let out."""
-    still, runs = dripping(), 0
-    found = drips.dripping(still.drip.pk, before=before) if still is not None else []
-    for start in range(0, len(found), RUNS_AT_A_TIME):
-        runs += cancel_held(pause_id, found[start : start + RUNS_AT_A_TIME])
-    return runs
+        _cancel(going.pause.pk, [run_id for _due, _timer, run_id in found])
+        if going.over:
+            return False
+    return True
 
 
 def _counted(pause_id: int, drop: Callable[[], int]) -> int:
@@ -161,59 +180,61 @@ def _counted(pause_id: int, drop: Callable[[], int]) -> int:
     return count
 
 
-def cancel_held(pause_id: int, run_ids: list[int]) -> int:
-    """Cancels runs that a pause has held, one transaction, and counts them in the pause; answers how many."""
+def _cancel(pause_id: int, run_ids: list[int]) -> None:
+    """Cancels runs that a pause has held, one transaction, and counts them in the pause."""
     with transaction.atomic():
         cancelled = cancel_batch(sorted(set(run_ids)), reason="dropped at the end of a pause")
         ended = cancelled.ended + cancelled.asked
         if ended:
             pauses.count_dropped(pause_id, events=0, runs=ended)
-    return ended
 
 
-def _let_go(still: Dripping | None) -> None:
-    if still is not None:
-        with transaction.atomic():
-            drips.let_go(still.drip.pk)
+def let_out_some(still: Dripping | None) -> None:
+    """What goes at once begins to, after the transaction that says so; the workers let out the rest."""
+    if still is not None and (still.drip.rate is None or still.steps + still.events == 0):
+        drips.let_out(late=0.0, drip_id=still.drip.pk)
 
 
 def _change_pace(choice: Choice) -> None:
     """Another choice for what is still dripping; nothing where nothing is."""
     still = dripping()
-    if still is None or (choice.keep == "all" and choice.rate == still.drip.rate):
+    if still is None or still.drip.pause is None or (choice.keep == "all" and choice.rate == still.drip.rate):
         return
     tenant_id, pause, moment = current_tenant(), still.drip.pause, clock.now()
     before = choice.dropped_before(moment)
     if before is not None:  # what came since isn't the pause's any more
-        before = min(before, still.drip.since)
-    at = pause.resumed_at or moment
-    dropped = _drop(tenant_id, pause.pk, before=before, moment=at, due=False) if before else Dropped()
+        going = Going(pause, choice, pause.resumed_at or moment)
+        _drop(going, tenant_id, before=min(before, still.drip.since), due=False)
+    dropped_events, dropped_runs = pause.dropped_events, pause.dropped_runs
     with transaction.atomic():
-        if choice.rate is None or choice.keep == "drop":
-            drips.let_go(still.drip.pk)
-        else:
-            drips.open_drip(
-                pause.pk, tenant_id=tenant_id, scope="tenant", subject_id=None, rate=choice.rate, kept_until=None
-            )
+        pause.refresh_from_db(fields=["dropped_events", "dropped_runs"])
+        drips.change_rate(still.drip.pk, None if choice.keep == "drop" else choice.rate)
         drips.hurry_match(tenant_id)
         audit.record(
             "pace",
             f"tenant:{tenant_id}",
             tenant_id=tenant_id,
             before={"rate": still.drip.rate, "steps": still.steps, "events": still.events},
-            after=choice.as_json() | {"dropped_events": dropped.events, "dropped_runs": dropped.runs},
+            after=choice.as_json()
+            | {
+                "dropped_events": pause.dropped_events - dropped_events,
+                "dropped_runs": pause.dropped_runs - dropped_runs,
+            },
         )
+    let_out_some(dripping())
 
 
-def write_down(pause: Pause, choice: Choice, dropped: Dropped) -> None:
+def write_down(going: Going) -> None:
     """The audit of an end, in its transaction."""
+    pause = going.pause
+    pause.refresh_from_db(fields=["dropped_events", "dropped_runs"])
     target = f"{pause.scope}:{pause.subject_id or pause.tenant_id or ''}".rstrip(":")
     audit.record(
         "resume",
         target,
         tenant_id=pause.tenant_id,
         before=as_json(pause),
-        after=choice.as_json() | {"dropped_events": dropped.events, "dropped_runs": dropped.runs},
+        after=going.choice.as_json() | {"dropped_events": pause.dropped_events, "dropped_runs": pause.dropped_runs},
     )
 
 

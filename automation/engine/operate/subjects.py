@@ -1,24 +1,31 @@
 """Pauses and resumes one rule or one connection while the tenant's other rules go on."""
 
-from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import partial
 
 from django.db import transaction
 
 from automation.catalog.params import ConnectionRef, places
 from automation.engine import ruleset
-from automation.engine.operate.held import COUNTED, HeldOfRule, dripping, find_pause
+from automation.engine.operate.held import Dripping, HeldOfRule, dripping, find_pause, is_same
 from automation.engine.operate.moments import check_until
-from automation.engine.operate.resume import AT_ONCE, Choice, Dropped, as_json, cancel_held, decide, write_down
+from automation.engine.operate.resume import (
+    AT_ONCE,
+    Choice,
+    Going,
+    as_json,
+    decide,
+    drop_held,
+    let_out_some,
+    write_down,
+)
 from automation.engine.operate.runs import cancel_all
-from automation.models import Connection, Pause, Rule
-from automation.store import drips, held, pauses, timers
-from automation.store import rules as rule_rows
+from automation.models import Connection, Drip, Rule
+from automation.store import clock, drips, pauses, shelves
 from tenants import audit
 from tenants.context import current_actor, current_tenant
 
-AT_A_TIME = 200
-PUT_OFF_FOR = ["paused", "endpoint_down"]
+GATHERED = 1000  # steps a transaction
 
 
 def pause_rule(
@@ -53,57 +60,140 @@ def pause_connection(
 
 
 def resume_rule(rule_id: int, choice: Choice = AT_ONCE) -> None:
-    """Ends the pause of a rule, also one that the engine itself made; its held runs go on as asked.
+    """Ends the pause of a rule, also one that the engine itself made; what it holds goes on as asked.
 
-    Works in batches of a transaction each; the pause ends last. Twice does nothing more.
+    Quick however much that is: all goes by a row that the workers follow, in portions or at the rate. What is to be
+    dropped is cancelled in batches before, for two seconds, and by the workers where that isn't enough; the pause ends
+    last. Asked again while it goes on, the rate changes. Raises `Rule.DoesNotExist`, `Refused`.
     """
     choice.check()
-    tenant_id = current_tenant()
-    pause, dropped = _drop_first("rule", _lock_rule(rule_id, lock=False).pk, choice)
-    with transaction.atomic():
-        rule = _lock_rule(rule_id)
-        goes_on = rule.on or rule.off_mode == "finish"
-        if _end("rule", rule.pk, pause, choice, dropped):
-            _go_on(pause, choice, rule_rows.held_runs(tenant_id, rule.pk) if goes_on else [])
-            pauses.bump_rules(tenant_id)
+    _resume("rule", _lock_rule(rule_id, lock=False).pk, choice)
 
 
 def resume_connection(connection_id: int, choice: Choice = AT_ONCE) -> None:
-    """Ends the pause of a connection, also one that the engine itself made; what waited for it goes on as asked."""
+    """Ends the pause of a connection, also one that the engine itself made, as that of a rule."""
     choice.check()
-    pause, dropped = _drop_first("connection", Connection.objects.get(pk=connection_id).pk, choice)
+    _resume("connection", Connection.objects.get(pk=connection_id).pk, choice)
+
+
+def _resume(scope: str, subject_id: int, choice: Choice) -> None:
+    pause = find_pause(scope, subject_id)
+    going = decide(pause, choice) if pause is not None else None
+    if going is not None:
+        end_part(going)
+    elif choice.keep == "all":
+        still = dripping(scope, subject_id)
+        if still is not None and still.drip.rate != choice.rate:
+            drips.change_rate(still.drip.pk, choice.rate)
+            _note_pace(still, choice)
+            let_out_some(dripping(scope, subject_id))
+
+
+def end_part(going: Going) -> bool:
+    """Ends the pause of a rule or connection of the current tenant; False where time was over before."""
+    pause, choice = going.pause, going.choice
+    scope, subject_id = pause.scope, pause.subject_id or 0
+    if choice.keep != "all" or choice.rate is not None:
+        # What no worker has looked at yet is held like the rest before anything may go on.
+        if not _gather(going, due=True) or not _drop(going):
+            return False
+    elif not _gather(going, due=False):
+        return False
     with transaction.atomic():
-        Connection.objects.select_for_update(no_key=True).get(pk=connection_id)
-        if _end("connection", connection_id, pause, choice, dropped):
-            _go_on(pause, choice, _held_by_connection(connection_id))
+        _lock(scope, subject_id)
+        rate = None if choice.keep == "drop" else choice.rate
+        if pauses.end_pause(
+            scope, tenant_id=pause.tenant_id, subject_id=subject_id, actor=current_actor().name, rate=rate
+        ):
+            write_down(going)
             pauses.bump_rules(current_tenant())
+    let_out_some(dripping(scope, subject_id))
+    return True
 
 
 def held_by(scope: str, subject_id: int) -> list[HeldOfRule]:
     """What the open pause of a rule or connection holds, by rule, the most first; [] where none is open.
 
-    `oldest` is when the oldest run began. `COUNTED` runs are looked at.
+    `oldest` is since when the oldest of the steps is due. `COUNTED` steps are looked at.
     """
     if find_pause(scope, subject_id) is None:
         return []
-    return [HeldOfRule(*row) for row in held.of_runs(_held(scope, subject_id)[:COUNTED])]
+    now = clock.now()
+    return [HeldOfRule(*row) for row in shelves.by_rule(_of(scope, subject_id, until=now, due=True), until=now)]
 
 
 def end_rule_pause(rule: Rule) -> bool:
     """Ends the pause of a locked rule and audits it, inside the caller's transaction; False when there was none.
 
-    The caller hurries the held runs and makes workers read the rules anew.
+    What a rate still lets out of it goes on in portions. The caller makes workers read the rules anew.
     """
     still = dripping("rule", rule.pk)
     if still is not None:
-        drips.let_go(still.drip.pk)
-    return _end("rule", rule.pk, find_pause("rule", rule.pk), AT_ONCE, Dropped())
+        drips.change_rate(still.drip.pk, None)
+    pause = find_pause("rule", rule.pk)
+    going = decide(pause, AT_ONCE) if pause is not None else None
+    if going is None or not pauses.end_pause(
+        "rule", tenant_id=going.pause.tenant_id, subject_id=rule.pk, actor=current_actor().name
+    ):
+        return False
+    write_down(going)
+    return True
+
+
+def gather_put_off(rule: Rule) -> None:
+    """Puts on the shelf of a locked rule what was put off beside it, so that it goes on with the rest; before it opens.
+
+    That is little: where it is more than one portion, the rest is looked at again within half a minute.
+    """
+    shelves.gather(shelves.Of(rule.tenant_id, "rule", rule.pk), until=clock.now(), due=False, limit=GATHERED)
+
+
+def _gather(going: Going, *, due: bool) -> bool:
+    pause = going.pause
+    of = _of(pause.scope, pause.subject_id or 0, until=going.moment, due=due)
+    while shelves.gather(of, until=going.moment, due=due, limit=GATHERED):
+        if going.over:
+            return False
+    return True
+
+
+def _drop(going: Going) -> bool:
+    shelf = Drip.objects.filter(
+        tenant_id=current_tenant(), scope=going.pause.scope, subject_id=going.pause.subject_id, ended_at=None
+    ).first()
+    before = going.choice.dropped_before(going.moment)
+    if shelf is None or before is None:
+        return True
+    return drop_held(going, partial(drips.held_in, shelf.pk, before=before))
+
+
+def _of(scope: str, subject_id: int, *, until: datetime, due: bool) -> shelves.Of:
+    """Whose work it is; of a connection the steps that use it, among those that wait at this moment."""
+    tenant_id = current_tenant()
+    if scope == "rule":
+        return shelves.Of(tenant_id, scope, subject_id)
+    name = Connection.objects.get(pk=subject_id).name
+    found = shelves.places(tenant_id, until=until, due=due)
+    versions = ruleset.by_version(version for version, _path in found)
+    uses = [(version, path) for version, path in found if name in _names(versions.get(version), path)]
+    return shelves.Of(tenant_id, scope, subject_id, uses)
+
+
+def _note_pace(still: Dripping, choice: Choice) -> None:
+    drip = still.drip
+    audit.record(
+        "pace",
+        f"{drip.scope}:{drip.subject_id}",
+        tenant_id=drip.tenant_id,
+        before={"rate": drip.rate, "steps": still.steps},
+        after={"rate": choice.rate},
+    )
 
 
 def _open(scope: str, subject_id: int, *, reason: str, level: str, until: datetime | None, rate: int | None) -> None:
     tenant_id, actor = current_tenant(), current_actor().name
     before = find_pause(scope, subject_id)
-    if before is not None and (before.level, before.until, before.rate) == (level, until, rate):
+    if before is not None and is_same(before, level=level, until=until, rate=rate):
         return
     if before is not None:
         pauses.end_pause(scope, tenant_id=tenant_id, subject_id=subject_id, actor=actor)
@@ -118,65 +208,6 @@ def _open(scope: str, subject_id: int, *, reason: str, level: str, until: dateti
     pauses.bump_rules(tenant_id)
 
 
-def _drop_first(scope: str, subject_id: int, choice: Choice) -> tuple[Pause | None, Dropped]:
-    """The open pause with the choice written into it, and what that dropped; it still holds the rest."""
-    pause = find_pause(scope, subject_id)
-    moment = decide(pause, choice)
-    before = choice.dropped_before(moment) if moment is not None else None
-    if pause is None or before is None:
-        return pause, Dropped()
-    runs = 0
-    for run_ids in _batches(drips.older(_held(scope, subject_id), before=before)):
-        runs += cancel_held(pause.pk, list(run_ids))
-    return pause, Dropped(runs=runs)
-
-
-def _held(scope: str, subject_id: int) -> list[int]:
-    still = dripping(scope, subject_id)
-    rest = drips.dripping(still.drip.pk) if still is not None else []
-    if scope == "rule":
-        return rest + rule_rows.held_runs(current_tenant(), subject_id)
-    return rest + _held_by_connection(subject_id)
-
-
-def _end(scope: str, subject_id: int, pause: Pause | None, choice: Choice, dropped: Dropped) -> bool:
-    if pause is None:
-        return False
-    ended = pauses.end_pause(scope, tenant_id=pause.tenant_id, subject_id=subject_id, actor=current_actor().name)
-    if ended:
-        write_down(pause, choice, dropped)
-    return ended
-
-
-def _go_on(pause: Pause | None, choice: Choice, run_ids: Sequence[int]) -> None:
-    """Makes held runs due: at once, or at the rate, through a drip. Timers, then the lane."""
-    if pause is None or pause.tenant_id is None:
-        return
-    still = dripping(pause.scope, pause.subject_id)
-    if choice.rate is None:
-        if still is not None:
-            drips.let_go(still.drip.pk)
-        timers.hurry(pause.tenant_id, run_ids)
-        return
-    drip_id = drips.open_drip(
-        pause.pk,
-        tenant_id=pause.tenant_id,
-        scope=pause.scope,
-        subject_id=pause.subject_id,
-        rate=choice.rate,
-        kept_until=None,
-    )
-    drips.hold_runs(drip_id, run_ids=run_ids)
-
-
-def _held_by_connection(connection_id: int) -> list[int]:
-    """Runs whose next step uses the connection and was put off."""
-    name = Connection.objects.get(pk=connection_id).name
-    rows = drips.put_off_runs(current_tenant(), PUT_OFF_FOR)
-    versions = ruleset.by_version(version for _run, version, _path in rows)
-    return [run for run, version, path in rows if name in _names(versions.get(version), path)]
-
-
 def _names(rule: ruleset.Compiled | None, path: str) -> set[str]:
     """The connections that a step of a version uses."""
     for node in rule.spec.nodes if rule is not None and rule.spec is not None else ():
@@ -186,9 +217,12 @@ def _names(rule: ruleset.Compiled | None, path: str) -> set[str]:
     return set()
 
 
-def _batches(run_ids: Iterable[int]) -> Iterable[Sequence[int]]:
-    ids = sorted(set(run_ids))
-    return (ids[start : start + AT_A_TIME] for start in range(0, len(ids), AT_A_TIME))
+def _lock(scope: str, subject_id: int) -> None:
+    """Locks the subject of a pause, so that two switches of it follow each other."""
+    if scope == "rule":
+        _lock_rule(subject_id)
+    else:
+        Connection.objects.select_for_update(no_key=True).get(pk=subject_id)
 
 
 def _lock_rule(rule_id: int, *, lock: bool = True) -> Rule:

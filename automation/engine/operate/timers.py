@@ -6,7 +6,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from automation.engine.operate import Refused, runs
-from automation.models import Timer
+from automation.models import Drip, Timer
 from automation.store import by_hand, clock, verbs
 from automation.store.by_hand import TimerByHand
 from tenants import audit
@@ -44,6 +44,8 @@ def run_now(timer_id: int, *, step_id: int | None = None, reason: str = "") -> b
         if timer.state == "held":
             if timer.run_state == "paused":
                 raise Refused(_("This run is paused: let it go on first."))
+            if Drip.objects.filter(next_at=None, pk__in=Timer.objects.filter(pk=timer_id).values("drip_id")).exists():
+                raise Refused(_("Its rule, or a connection that it uses, is stopped: let that go on first."))
             by_hand.release_timer(timer, now)  # held by a pause that has ended, and not yet its turn
         elif timer.due_at > now:
             by_hand.move_timer(timer, now)

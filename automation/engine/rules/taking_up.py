@@ -24,7 +24,7 @@ from automation.engine.posting import post_standing
 from automation.engine.references import References
 from automation.engine.rules.finding import find, record
 from automation.models import Lane, Rule
-from automation.store import clock
+from automation.store import clock, drips
 from automation.store import rules as rule_rows
 from tenants.context import Actor, acting_for, current_actor, current_tenant
 from tenants.models import Tenant
@@ -32,7 +32,7 @@ from tenants.models import Tenant
 FASTEST = 6000.0  # a minute
 PORTION = 200  # records a transaction
 WINDOW = 20_000  # ids that one query looks at, so that none takes long where few records fit
-SLICE = 0.5  # seconds that one round of the chore may take
+SLICE = 0.25  # seconds that one look may take: the pump has other things to do
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +100,22 @@ def stop_taking_up(rule_id: int, reason: str = "") -> bool:
     return state is not None
 
 
-def work(*, ahead: float) -> int:
-    """A chore of the workers: writes the events that are due within `ahead` seconds; answers how many."""
+def work(*, late: float) -> int:
+    """Writes the events that are due, for which workers look once a moment; answers how many.
+
+    None is written beforehand. What looks come late by is made up for, `late` seconds at most, a standstill isn't.
+    """
     ends_at, done = time.monotonic() + SLICE, 0
     for rule_id, tenant_id in rule_rows.taking_up(limit=50):
         with by_itself("taking up", rule_id=rule_id, tenant_id=tenant_id), acting_for(tenant_id):
-            done += _portion(rule_id, ahead=ahead)
+            done += _portion(rule_id, late=late)
         if time.monotonic() > ends_at:
             break
     return done
 
 
 @transaction.atomic
-def _portion(rule_id: int, *, ahead: float) -> int:
+def _portion(rule_id: int, *, late: float) -> int:
     """One transaction of one rule: what is due, PORTION at most."""
     free = Rule.objects.select_for_update(no_key=True, skip_locked=True).filter(pk=rule_id)
     rule = free.first()
@@ -124,10 +127,10 @@ def _portion(rule_id: int, *, ahead: float) -> int:
         _end(rule, state, "rule_off")
         return 0
     now = clock.now()
-    begins = max(state.next_at, now)  # what is late isn't made up for at once
-    room = min(PORTION, int((now + timedelta(seconds=ahead) - begins).total_seconds() * state.rate / 60) + 1)
-    if begins > now + timedelta(seconds=ahead) or _is_held(rule):
+    begins = drips.paced_from(state.next_at, now, late=late)
+    if begins > now or _is_held(rule):
         return 0
+    room = min(PORTION, int((now - begins).total_seconds() * state.rate / 60) + 1)
     chosen, last = _choose(spec, entry, state, room)
     with acting_for(rule.tenant_id, Actor("person" if state.actor_id else "system", state.actor_id, state.actor)):
         posted = sum(_post(rule, spec, record_id) for record_id in chosen)

@@ -62,8 +62,14 @@ class Command(BaseCommand):
 
     def _follow(self, scope: str, subject_id: int | None) -> None:
         """Progress to stderr. Stopping it with Ctrl-C stops nothing else."""
-        while left := pausing.state(scope, subject_id).get("dripping"):
-            self.stderr.write(f"left: {left['steps']} steps, {left['events']} events, at {left['rate']} a minute")
+        while (found := pausing.state(scope, subject_id))["pause"] or found.get("dripping"):
+            left = found.get("dripping")
+            if left:
+                self.stderr.write(f"left: {left['steps']} steps, {left['events']} events, {pausing.pace(left['rate'])}")
+            elif found["pause"]["resumed_at"]:
+                self.stderr.write("the pause is being ended")
+            else:
+                return  # another one
             time.sleep(EVERY)
 
 

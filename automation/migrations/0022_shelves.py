@@ -1,0 +1,45 @@
+"""What a rule or connection holds lies on a shelf and costs no claims, and the end of a pause may take several goes."""
+
+from pathlib import Path
+
+import django.db.models.deletion
+from django.db import migrations, models
+from django.db.models.functions import Now
+
+FUNCTIONS = Path(__file__).resolve().parent.parent / "store" / "sql" / "drips.sql"
+# With another parameter it would be another function beside it.
+ANEW = "DROP FUNCTION IF EXISTS automation_let_out(interval);"
+# Open pauses and rules that are off with runs that wait have been held without one until now.
+SHELVES = """
+SELECT automation_follow_shelf(p.scope, p.tenant_id, p.subject_id) FROM automation_pause p
+ WHERE p.ended_at IS NULL AND p.scope IN ('rule', 'connection');
+SELECT automation_follow_shelf('rule', u.tenant_id, u.id) FROM automation_rule u
+ WHERE NOT u."on" AND u.off_mode = 'hold' AND u.published_id IS NOT NULL AND u.deleted_at IS NULL;
+"""
+
+
+class Migration(migrations.Migration):
+    dependencies = [("automation", "0021_notice_languages")]
+
+    operations = [
+        migrations.AlterField(
+            "drip",
+            "pause",
+            models.ForeignKey(
+                null=True,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="drips",
+                to="automation.pause",
+            ),
+        ),
+        migrations.AlterField("drip", "rate", models.IntegerField(null=True)),
+        migrations.AlterField("drip", "next_at", models.DateTimeField(db_default=Now(), null=True)),
+        migrations.AddField("drip", "paced_at", models.DateTimeField(null=True)),
+        migrations.AddField("pause", "place", models.BigIntegerField(null=True)),
+        migrations.AddField(
+            "pause", "resumed_by", models.CharField(blank=True, db_default="", default="", max_length=200)
+        ),
+        migrations.AddField("pause", "resumed_by_id", models.BigIntegerField(null=True)),
+        migrations.RunSQL(ANEW + FUNCTIONS.read_text(), migrations.RunSQL.noop),
+        migrations.RunSQL(SHELVES, migrations.RunSQL.noop),
+    ]
