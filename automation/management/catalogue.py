@@ -45,7 +45,8 @@ SETTINGS = {
     "lost_limit": "lost leases in a row that make a step or an event poison",
     "lost_alone": "lost leases in a row from which on work is done with nothing beside it in its process",
     "sweep": "seconds between two rounds of chores: lost leases, sleeping lanes, forgotten events, counters",
-    "control_poll": "seconds between two looks for cancelled runs whose effect is on its way, bulk jobs and drips",
+    "control_poll": "seconds between two looks for cancelled runs whose effect is on its way, bulk jobs, drips, records"
+    " to be taken up, and pauses that end by themselves",
     "retention": "seconds between two rounds of retention for a tenant; 0: only by `automation_prune`",
     "step_timeout": "seconds that the mail of a notice may take",
     "step_timeout_max": "seconds that an outside step may take, whatever it asks for",

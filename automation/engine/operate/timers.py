@@ -44,7 +44,9 @@ def run_now(timer_id: int, *, step_id: int | None = None, reason: str = "") -> b
         if timer.state == "held":
             if timer.run_state == "paused":
                 raise Refused(_("This run is paused: let it go on first."))
-            if Drip.objects.filter(next_at=None, pk__in=Timer.objects.filter(pk=timer_id).values("drip_id")).exists():
+            if Drip.objects.filter(
+                next_at__isnull=True, pk__in=Timer.objects.filter(pk=timer_id).values("drip_id")
+            ).exists():
                 raise Refused(_("Its rule, or a connection that it uses, is stopped: let that go on first."))
             by_hand.release_timer(timer, now)  # held by a pause that has ended, and not yet its turn
         elif timer.due_at > now:
