@@ -1,11 +1,10 @@
 """The command that answers why a rule did not run, for people and for programs."""
 
 import json
-from io import StringIO
 from typing import Any
 
 import pytest
-from django.core.management import call_command
+from commands import told
 from django.core.management.base import CommandError
 
 from automation.engine import rules
@@ -15,9 +14,7 @@ from tests.engine.world import World, leaf, make_world, set_field
 
 
 def said(world: World, *arguments: Any, **options: Any) -> str:
-    out = StringIO()
-    call_command("automation_explain", *map(str, arguments), tenant=world.tenant.slug, stdout=out, **options)
-    return out.getvalue()
+    return told("automation_explain", *arguments, tenant=world.tenant.slug, **options)
 
 
 @pytest.fixture

@@ -1,11 +1,10 @@
 """The command that lists what people should look at in rules."""
 
 import json
-from io import StringIO
 from typing import Any
 
 import pytest
-from django.core.management import call_command
+from commands import told
 from django.core.management.base import CommandError
 
 from automation.engine import rules
@@ -13,9 +12,7 @@ from tests.engine.world import World, leaf, set_field
 
 
 def said(world: World, *arguments: Any) -> str:
-    out = StringIO()
-    call_command("automation_findings", *map(str, arguments), tenant=world.tenant.slug, stdout=out)
-    return out.getvalue()
+    return told("automation_findings", *arguments, tenant=world.tenant.slug)
 
 
 def test_findings_are_lines_for_people_and_objects_for_programs(world: World) -> None:

@@ -1,12 +1,12 @@
 """A release that has lost an action version says who still needs it, before anything stands still."""
 
-import io
 import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from commands import told
+from django.core.management import CommandError
 
 from automation.catalog import registry
 from automation.catalog.action import Outcome
@@ -33,12 +33,6 @@ def waiting(world: World, *steps: dict[str, Any]) -> Rule:
 
 def errors() -> list[tuple[str | None, str]]:
     return [(message.id, message.msg) for message in needed.check(None, databases=["default"])]
-
-
-def told(*args: str) -> Any:
-    out = io.StringIO()
-    call_command("automation_actions", *args, stdout=out)
-    return out.getvalue()
 
 
 @pytest.mark.case("K05")
@@ -124,17 +118,17 @@ def test_the_command_lists_what_is_needed_and_fails_for_what_would_be_missing(wo
     other = make_world()
     other.rule("Theirs", set_field("s", "status", "open"))
 
-    assert "add_note@1" in told()
-    assert "add_note@1" not in told("--tenant", other.tenant.slug)
-    assert told("--without", "page_on_call@1") == ""
-    [line] = json.loads(told("--tenant", world.tenant.slug, "--json"))
+    assert "add_note@1" in told("automation_actions")
+    assert "add_note@1" not in told("automation_actions", "--tenant", other.tenant.slug)
+    assert told("automation_actions", "--without", "page_on_call@1") == ""
+    [line] = json.loads(told("automation_actions", "--tenant", world.tenant.slug, "--json"))
     assert (line["runs"], line["live"], line["missing"], line["pressing"]) == (1, True, False, True)
     with pytest.raises(CommandError, match="Still needed: add_note@1"):
-        told("--without", "add_note@1")
+        told("automation_actions", "--without", "add_note@1")
     with pytest.raises(CommandError, match="no tenant 'nobody'"):
-        told("--tenant", "nobody")
+        told("automation_actions", "--tenant", "nobody")
     with pytest.raises(CommandError, match="names no version"):
-        told("--without", "add_note")
+        told("automation_actions", "--without", "add_note")
 
 
 def test_without_a_database_to_look_at_nothing_is_checked(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

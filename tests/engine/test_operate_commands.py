@@ -6,6 +6,7 @@ from datetime import timedelta
 from io import StringIO
 from typing import Any
 
+import commands
 import pytest
 from django.core.management import CommandError, call_command
 from operating import Place, make_dead_run, make_live_run, make_rule, make_run
@@ -33,10 +34,7 @@ def rule(acme: Place) -> Rule:
 
 
 def told(command: str, *words: Any, tenant: str | None = "acme") -> str:
-    out = StringIO()
-    where = [] if tenant is None else ["--tenant", tenant]
-    call_command(f"automation_{command}", *map(str, words), *where, stdout=out, stderr=StringIO())
-    return out.getvalue()
+    return commands.told(f"automation_{command}", *words, *([] if tenant is None else ["--tenant", tenant]))
 
 
 def answered(command: str, *words: Any) -> Any:

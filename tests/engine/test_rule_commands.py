@@ -1,12 +1,12 @@
 """The doors to rules on the command line: planning, versions, deletion, owners, references."""
 
-import io
 import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from commands import told
+from django.core.management import CommandError
 
 from automation.engine import rules
 from automation.engine.operate import Refused
@@ -19,12 +19,6 @@ from tests.operating import make_dead_run, make_live_run
 
 DAY = {"id": "wait", "kind": "delay", "for": "P1D"}
 ON_SUBJECT = when(fields=["subject"])
-
-
-def told(command: str, *args: Any) -> str:
-    out = io.StringIO()
-    call_command(command, *map(str, args), stdout=out, stderr=io.StringIO())
-    return out.getvalue()
 
 
 def waiting(world: World, name: str = "Remind") -> Rule:

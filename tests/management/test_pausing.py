@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterator
-from io import StringIO
 
 import pytest
-from django.core.management import CommandError, call_command
+from commands import told
+from django.core.management import CommandError
 from operating import Place, lease, make_event, make_live_run, make_rule, make_step, make_timer
 from operating import place as new_place
 
@@ -19,13 +19,6 @@ def acme(db: None) -> Iterator[Place]:
     acme = new_place(slug="acme")
     with acting_for(acme.tenant.pk, acme.actor):
         yield acme
-
-
-def told(command: str, *arguments: str) -> str:
-    """What a command prints."""
-    out = StringIO()
-    call_command(command, *arguments, stdout=out)
-    return out.getvalue()
 
 
 def test_a_tenant_is_paused_shown_and_resumed_at_a_rate(acme: Place) -> None:

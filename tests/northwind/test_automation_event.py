@@ -1,10 +1,10 @@
 """The command that posts a named event."""
 
 import json
-from io import StringIO
 
 import pytest
-from django.core.management import CommandError, call_command
+from commands import told
+from django.core.management import CommandError
 
 from automation.models import Event
 from tenants.context import acting_for
@@ -19,9 +19,7 @@ def tenant():
 
 
 def post(tenant: str, *words: str) -> int:
-    out = StringIO()
-    call_command("automation_event", *words, "--tenant", tenant, stdout=out)
-    return int(out.getvalue())
+    return int(told("automation_event", *words, "--tenant", tenant))
 
 
 def test_an_event_about_a_record_carries_its_data_and_the_records_fields(tenant):

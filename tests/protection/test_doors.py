@@ -1,12 +1,11 @@
 """Commands and admin pages of what protects."""
 
 import json
-from io import StringIO
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
-from django.core.management import CommandError, call_command
+from commands import told
+from django.core.management import CommandError
 from django.test import Client
 from django.urls import reverse
 
@@ -17,16 +16,7 @@ from tests.engine.world import World, step
 
 
 def command(name: str, world: World, **options: Any) -> Any:
-    out = StringIO()
-    call_command(name, tenant=world.tenant.slug, stdout=out, json=True, **options)
-    return json.loads(out.getvalue())
-
-
-@pytest.fixture
-def staff(world: World) -> Client:
-    client = Client()
-    client.force_login(User.objects.create_superuser("root", "root@example.com", "x"))
-    return client
+    return json.loads(told(name, tenant=world.tenant.slug, json=True, **options))
 
 
 def put_down(world: World) -> Connection:
@@ -50,9 +40,7 @@ def test_a_connection_that_is_down_is_listed_and_switched_on_by_command(world: W
     assert after["breaker"] == "closed"
     with pytest.raises(CommandError):
         command("automation_connections", world, switch_on="no such")
-    out = StringIO()
-    call_command("automation_connections", tenant=world.tenant.slug, stdout=out)
-    assert "hook (webhook):" in out.getvalue()
+    assert "hook (webhook):" in told("automation_connections", tenant=world.tenant.slug)
 
 
 def test_a_run_that_waits_for_it_says_so(world: World) -> None:
