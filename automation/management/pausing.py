@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser, OutputWrapper
 
 from automation.engine.operate import pause
+from automation.engine.rules import what_goes
 from automation.management.arguments import write_table
 from automation.management.naming import a_minute, rule_named, tenant_named
-from automation.management.verbs import person
+from automation.management.verbs import NOTHING_CHANGED, person
 from automation.models import Connection
 from tenants.context import acting_as, acting_for
 
@@ -167,10 +169,20 @@ def would(scope: str, subject_id: int | None, choice: pause.Choice) -> dict[str,
     return {"events": status.kept_events, "steps": sum(one.steps for one in pause.held_by_rule())}
 
 
-def say_would(out: OutputWrapper, found: dict[str, int | None]) -> None:
-    """What would go on, and that nothing has."""
-    said = ", ".join(f"{'uncounted' if count is None else count} {name}" for name, count in found.items())
-    out.write(f"Would go on: {said}. Dry run: nothing was changed.")
+def concerns(scope: str, subject_id: int | None) -> dict[str, int | None]:
+    """How much a pause would hold at this moment; None where that isn't counted beforehand."""
+    if scope == "tenant":
+        return dict(asdict(pause.concerned()))
+    if scope == "installation":
+        status = pause.installation_status()
+        return {"in_flight": status.in_flight, "unmatched_events": status.kept_events, "timers_due": status.timers_due}
+    return {"live_runs": what_goes(subject_id or 0).runs if scope == "rule" else None}
+
+
+def say_would(out: OutputWrapper, found: dict[str, int | None], verb: str = "go on") -> None:
+    """What would be done, and that nothing was."""
+    counts = (f"{'uncounted' if count is None else count} {name.replace('_', ' ')}" for name, count in found.items())
+    out.write(f"Would {verb}: {', '.join(counts)}. {NOTHING_CHANGED}")
 
 
 def _by_rule(found: list[pause.HeldOfRule]) -> list[dict[str, Any]]:

@@ -95,6 +95,14 @@ def test_a_resume_is_rehearsed_with_what_would_go_on(acme: Place) -> None:
     rule = make_rule(acme.tenant, name="Page the lead")
     make_live_run(rule)
     make_event(acme.tenant, matched_at=None)
+    would = json.loads(told("automation_pause", "--tenant", "acme", "--dry-run", "--json"))
+    assert (would["state"], would["would"]) == (
+        "running",
+        {"live_runs": 1, "in_flight": 0, "unmatched_events": 1, "timers_due": 1},
+    )
+    for target in (["--installation"], ["--tenant", "acme", "--rule", str(rule.pk)]):
+        assert "Would concern: " in told("automation_pause", *target, "--dry-run")
+    assert not Pause.objects.exists()
     told("automation_pause", "--tenant", "acme", "--reason", "x")
 
     for choice, would in (

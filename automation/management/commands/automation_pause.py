@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine.operate import Refused, pause
 from automation.management import pausing
-from automation.management.arguments import add_json, write_json
+from automation.management.arguments import add_dry_run, add_json, write_json
 from automation.management.naming import moment, span
 
 ABOUT = __doc__
@@ -34,12 +34,13 @@ class Command(BaseCommand):
         parser.add_argument("--rate", metavar="RATE", help="how fast what was held goes on then: 50/s, 600/m")
         parser.add_argument("--wait", metavar="SPAN", help="until no step runs any more, so long at most: 60s")
         parser.add_argument("--show", action="store_true", help="pause nothing: show how it stands and what is held")
+        add_dry_run(parser)
         add_json(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Prints how it stands; exit code 1 where `--wait` ended before every worker had confirmed."""
         with pausing.target(options) as (scope, subject_id):
-            if not options["show"]:
+            if not (options["show"] or options["dry_run"]):
                 self._pause(scope, subject_id, options)
             confirmed = self._wait(scope, subject_id, options["wait"])
             self._say(scope, subject_id, options)
@@ -78,9 +79,13 @@ class Command(BaseCommand):
     def _say(self, scope: str, subject_id: int | None, options: dict[str, Any]) -> None:
         found = pausing.state(scope, subject_id)
         held = pausing.held(scope, subject_id) if options["show"] else None
+        if options["dry_run"]:
+            found["would"] = pausing.concerns(scope, subject_id)
         if options["json"]:
             write_json(self.stdout, found | ({"held": held} if held else {}))
             return
         pausing.say(self.stdout, found)
         if held:
             pausing.say_held(self.stdout, held)
+        if options["dry_run"]:
+            pausing.say_would(self.stdout, found["would"], "concern")
