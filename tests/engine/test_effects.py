@@ -13,7 +13,7 @@ from automation.engine import ruleset
 from automation.engine.effects import EffectCall
 from automation.engine.operate import dead_letters
 from automation.models import Notice
-from tests.engine.world import World, leaf, step
+from tests.engine.world import World, leaf, step, when
 
 ENDLESS = "{% for a in (1..1000) %}{% for b in (1..1000) %}{{ ticket.subject }}{% endfor %}{% endfor %}"
 DAY = {"id": "d", "kind": "delay", "for": "P1D"}
@@ -189,6 +189,43 @@ def test_a_customer_who_opted_out_meanwhile_gets_no_mail(world: World) -> None:
     assert run.state == "succeeded"
     assert (world.steps(run)["m"].state, world.steps(run)["m"].reason) == ("skipped", "opted_out")
     assert [call for call in world.calls() if call.step_id] == []
+
+
+@pytest.mark.case("X07")
+def test_a_retry_after_an_opt_out_sends_nothing(world: World) -> None:
+    world.answer = failing(1)
+    rule = world.rule("Offer", step("m", "send_email", to="customer", subject="Hi", text="x"))
+    customer = world.customer()
+    world.change(world.ticket(customer=customer), subject="Go", run=False)
+    world.run_until_held()
+    assert len(world.calls()) == 1
+    world.change(customer, run=False, email_opt_out=True)
+    world.run()
+    run = world.runs(rule)[0]
+    assert (world.steps(run)["m"].state, world.steps(run)["m"].reason) == ("skipped", "opted_out")
+    assert len(world.calls()) == 1
+
+
+@pytest.mark.case("X07")
+def test_of_an_opt_out_itself_only_a_mail_tells_that_is_marked_as_needed(world: World) -> None:
+    mail = {"to": "customer", "subject": "You get no more offers", "text": "x"}
+    rule = world.rule(
+        "Confirm",
+        step("offer", "send_email", **mail),
+        step("must", "send_email", **mail, transactional=True),
+        trigger=when(model="helpdesk.customer", fields=["email_opt_out"]),
+        condition=leaf("email_opt_out", "is", True),
+    )
+    customer = world.customer()
+    world.run()
+    world.commit()
+    world.change(customer, email_opt_out=True)
+    steps = world.steps(world.runs(rule)[0])
+    assert [(steps[path].state, steps[path].reason) for path in ("offer", "must")] == [
+        ("skipped", "opted_out"),
+        ("succeeded", ""),
+    ]
+    assert len(world.calls()) == 1
 
 
 @pytest.mark.case("X04")
