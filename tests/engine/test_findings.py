@@ -1,5 +1,6 @@
 """Loops, contradictions and the rest are shown before they happen, with the rules and steps that make them."""
 
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -7,9 +8,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from automation.catalog import registry
 from automation.engine import rules, silence
 from automation.engine.finding import Finding
 from automation.engine.findings import findings, findings_of
+from automation.engine.footprinting import known_fields
 from automation.models import Connection, Rule, RuleVersion
 from tests.engine.world import World, leaf, make_world, set_field, step, when
 
@@ -227,6 +230,16 @@ def test_what_never_or_always_holds_is_named_with_its_node(world: World) -> None
 def test_what_follows_from_a_status_and_whole_numbers_are_known(world: World, never: dict[str, Any]) -> None:
     world.rule("Never", step("n", "add_note", text="x"), condition={"id": "g", **never})
     assert [named(one) for one in of_kind(world, "never")] == [[("Never", "g")]]
+
+
+def test_what_follows_in_another_record_follows_there_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    task, ticket = registry.models["helpdesk.task"], registry.models["helpdesk.ticket"]
+    there = replace(ticket.fields["status_category"], path="ticket.status_category", follows=None)
+    fields = {**task.fields, "ticket.status_category": there}
+    monkeypatch.setitem(registry.models, "helpdesk.task", replace(task, fields=fields))
+    follows = known_fields()["helpdesk.task"]["ticket.status_category"].follows
+    assert follows is not None
+    assert (follows.field, follows.of("pending")) == ("ticket.status", "paused")
 
 
 def test_a_loop_through_what_follows_from_a_status_is_seen_and_none_where_it_ends(world: World) -> None:
