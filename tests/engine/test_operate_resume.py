@@ -57,7 +57,8 @@ def test_what_was_held_goes_on_at_the_rate_asked_for_and_in_its_order(acme: Plac
     resumed_at = stopped.at
     out = let_out_all(stopped)
     assert [run for run, _due in out] == runs
-    assert [due for _run, due in out] == [resumed_at + timedelta(seconds=place / 10) for place in range(30)]
+    late = [due - (resumed_at + timedelta(seconds=place / 10)) for place, (_run, due) in enumerate(out)]
+    assert timedelta(0) <= min(late) <= max(late) <= timedelta(seconds=LATE)
     assert acme.lane.due_hint or acme.lane.wake_at is not None
     assert pause.dripping() is None
 

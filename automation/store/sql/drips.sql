@@ -8,30 +8,31 @@ LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN p_next < p_now - 5 * p_late THEN p_now ELSE GREATEST(p_next, p_now - p_late) END
 $$;
 
--- How many of a drip may go at p_now. Two clocks: p_next is when the next one should go, so that looks which come late lose
--- nothing; p_paced runs a tenth faster than the rate, so that what is made up for is no burst. After a standstill both begin anew,
--- and ten seconds are made up for at most.
+-- How many of a drip may go at p_now, and from when on. Two clocks: p_next is when the next one should go, so that looks which come
+-- late lose nothing; p_paced, a tenth faster than the rate, is when it may, so that what is made up for is no burst. What should
+-- have gone already may be told to go up to p_ahead from now; what may have gone p_late ago goes at once. After a standstill of
+-- 2.5 seconds both begin anew, and ten seconds are made up for at most.
 CREATE OR REPLACE FUNCTION automation_pace(
-  p_rate integer, p_next timestamptz, p_paced timestamptz, p_now timestamptz, p_late interval,
+  p_rate integer, p_next timestamptz, p_paced timestamptz, p_now timestamptz, p_late interval, p_ahead interval,
   OUT start timestamptz, OUT paced timestamptz, OUT gap interval, OUT quick interval, OUT most integer)
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
   gap := interval '1 minute' / p_rate;
   quick := gap / 1.1;
-  IF GREATEST(p_next, p_paced) < p_now - 5 * p_late THEN
+  IF GREATEST(p_next, p_paced) < p_now - interval '2.5 seconds' THEN
     start := p_now;
     paced := p_now;
   ELSE
     start := GREATEST(p_next, p_now - interval '10 seconds');
     paced := GREATEST(COALESCE(p_paced, p_next), p_now - p_late);
   END IF;
-  most := CASE WHEN start > p_now OR paced > p_now THEN 0
+  most := CASE WHEN start > p_now OR paced > p_now + p_ahead THEN 0
                ELSE LEAST(floor(EXTRACT(epoch FROM p_now - start) / EXTRACT(epoch FROM gap)),
-                          floor(EXTRACT(epoch FROM p_now - paced) / EXTRACT(epoch FROM quick)))::integer + 1 END;
+                          floor(EXTRACT(epoch FROM p_now + p_ahead - paced) / EXTRACT(epoch FROM quick)))::integer + 1 END;
 END $$;
 
--- Makes held timers of each drip, or of one, due that may go by now, and none beforehand: when no worker lives, nothing piles up
--- that would go at once later. Without a rate a portion goes at each look, so no transaction is long. Every pump asks once a
+-- Makes held timers of each drip, or of one, due that should have gone by now, and none beforehand: when no worker lives, nothing
+-- piles up that would go at once later. Those of one look are due one after the other, within p_late, by when the next one comes. Without a rate a portion goes at each look, so no transaction is long. Every pump asks once a
 -- moment, and for one drip one of them finds it unlocked. What is held under another pause stays. Lanes are locked at the end, in
 -- their order. Answers how many timers were let out.
 CREATE OR REPLACE FUNCTION automation_let_out(p_late interval, p_drip bigint DEFAULT NULL) RETURNS integer LANGUAGE plpgsql AS $$
@@ -51,7 +52,7 @@ BEGIN
     v_most := c_portion;
     IF d.rate IS NOT NULL THEN
       SELECT p.start, p.paced, p.gap, p.quick, p.most INTO v_start, v_paced, v_gap, v_quick, v_most
-        FROM automation_pace(d.rate, d.next_at, d.paced_at, t, p_late) p;
+        FROM automation_pace(d.rate, d.next_at, d.paced_at, t, interval '0', p_late) p;
       CONTINUE WHEN v_most = 0;
     END IF;
     WITH c AS (
@@ -60,7 +61,7 @@ BEGIN
     k AS (SELECT c.id, row_number() OVER (ORDER BY c.due_at, c.id) - 1 AS place FROM c),
     u AS (
       UPDATE automation_timer x SET state = 'pending', drip_id = NULL,
-             due_at = CASE WHEN d.rate IS NULL THEN LEAST(x.due_at, t) ELSE v_start + v_gap * k.place END
+             due_at = CASE WHEN d.rate IS NULL THEN LEAST(x.due_at, t) ELSE v_paced + v_quick * k.place END
         FROM k WHERE x.id = k.id RETURNING x.lane_id, x.due_at)
     SELECT count(*), min(u.lane_id), min(u.due_at) INTO v_got, v_lane, v_due FROM u;
     IF v_got > 0 THEN
@@ -85,7 +86,7 @@ BEGIN
 END $$;
 
 -- How many of p_wanted kept events may start their runs now, and when the next one may. Timers of the drip come first: they have
--- waited longer. Half a second is how late a matcher may come; what is granted and not used is gone.
+-- waited longer. A quarter of a second is how late a matcher comes; what is granted and not used is gone.
 CREATE OR REPLACE FUNCTION automation_admit(p_drip bigint, p_wanted integer, OUT granted integer, OUT next_at timestamptz)
 LANGUAGE plpgsql AS $$
 DECLARE t timestamptz := automation_now(); d record; p record;
@@ -99,10 +100,10 @@ BEGIN
   END IF;
   IF d.holding THEN
     granted := 0;
-    next_at := GREATEST(d.next_at, t + interval '0.5 seconds');
+    next_at := GREATEST(d.next_at, t + interval '0.25 seconds');
     RETURN;
   END IF;
-  SELECT * INTO p FROM automation_pace(d.rate, d.next_at, d.paced_at, t, interval '0.5 seconds');
+  SELECT * INTO p FROM automation_pace(d.rate, d.next_at, d.paced_at, t, interval '0.25 seconds', interval '0');
   granted := LEAST(p_wanted, p.most);
   next_at := GREATEST(p.start + p.gap * granted, p.paced + p.quick * granted);
   IF granted > 0 THEN
