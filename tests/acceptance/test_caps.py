@@ -38,7 +38,7 @@ def test_a_lowered_cap_cancels_nothing_and_lets_nothing_in_until_there_is_room(w
     hook = world.server("webhooks", "--delay-ms", "400")
     site = world.site(max_running=10)
     site.connect(hook.url)
-    rule, tickets = site.rule([webhook()]), site.tickets(120)
+    rule, tickets = site.rule([webhook()]), site.tickets(70)
     world.cluster(2)
     site.backlog(rule, tickets)
     until(lambda: site.lane["running"] == 10, within=30, about="ten at once", told=world.tails)
@@ -46,10 +46,10 @@ def test_a_lowered_cap_cancels_nothing_and_lets_nothing_in_until_there_is_room(w
     site.set_lane(max_running=2)
     lowered_at = world.db.value("SELECT extract(epoch FROM automation_now())::float")
     until(lambda: site.lane["running"] <= 2, within=10, about="room")
-    until(lambda: site.ended(30), within=60, about="some more", told=world.tails)
+    until(lambda: site.ended(24), within=60, about="some more", told=world.tails)
     raised_at = world.db.value("SELECT extract(epoch FROM automation_now())::float")
     site.set_lane(max_running=10)
-    until(lambda: site.ended(120), within=60, about="all runs' end", told=world.tails)
+    until(lambda: site.ended(70), within=60, about="all runs' end", told=world.tails)
 
     entries = hook.entries()
     meanwhile = [one for one in entries if lowered_at + 1.5 < one["t_start"] < raised_at]

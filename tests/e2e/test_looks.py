@@ -18,7 +18,7 @@ SPACED = (
 ADMIN = ["", "automation/rule/", "automation/run/", "automation/deadletter/", "tenants/tenant/"]
 
 
-@pytest.mark.parametrize(("width", "height"), [(320, 256), (390, 844), (768, 1024)])
+@pytest.mark.parametrize(("width", "height"), [(320, 256), (768, 1024), pytest.param(390, 844, marks=pytest.mark.long)])
 def test_nothing_scrolls_sideways(open_browser, width, height):
     scene = scenes.filled(paused=True)
     page = open_browser(scene, expected=(422,), viewport={"width": width, "height": height})

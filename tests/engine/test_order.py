@@ -240,10 +240,10 @@ def test_switching_off_holds_what_waits_and_switching_on_lets_it_go_on(world: Wo
     kept, stopped = world.ticket(), world.ticket()
     for ticket in (kept, stopped):
         world.change(ticket, run=False, subject="Go")
-    world.pass_time(timedelta(hours=1))
+    world.pass_time(timedelta(hours=23))
     with world.acting():
         rules.switch_off(rule.pk, waiting="hold")
-    world.pass_time(timedelta(days=2))
+    world.pass_time(timedelta(hours=2))
     assert world.fresh(kept).tags == []
     assert [run.reason for run in world.runs(rule)] == ["rule_off", "rule_off"]
     with world.acting():

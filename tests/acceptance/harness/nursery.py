@@ -47,7 +47,9 @@ class Nursery:
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(question) + "\n")
         self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())
+        answer = self._process.stdout.readline()
+        assert answer, "the nursery has ended"
+        return json.loads(answer)
 
     def close(self) -> None:
         """Ends it; what it started goes on."""
