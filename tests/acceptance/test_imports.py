@@ -32,7 +32,7 @@ def waits_of(site: Site, tickets: list[int], *, while_: Callable[[], bool]) -> l
 
 @pytest.mark.case("F01")
 @pytest.mark.fault(48)
-@pytest.mark.parametrize("events", [400, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("events", [600, pytest.param(10_000, marks=pytest.mark.long)])
 def test_one_event_of_a_small_tenant_overtakes_the_thousands_of_another(world: World, events: int) -> None:
     hook = world.server("webhooks", "--delay-ms", "20")
     noisy, other = world.site(), world.site()
