@@ -111,3 +111,32 @@ def busy(world: World, pid: int) -> int:
             pid,
         )
     )
+
+
+@pytest.mark.long
+@pytest.mark.fault(46)
+def test_what_a_paused_rule_holds_is_claimed_once_and_goes_on_though_its_workers_are_killed(world: World) -> None:
+    hook = world.server("webhooks")
+    site = world.site(max_running=16)
+    site.connect(hook.url)
+    rule, tickets = site.rule([webhook()]), site.tickets(100)
+    with site.acting():
+        pause.pause_rule(rule, "The receiver is down")
+    for _ in range(3):
+        site.backlog(rule, tickets)
+    first = world.cluster(2)
+    held = "SELECT count(*) FROM automation_timer WHERE state = 'held' AND deliveries = 1"
+    until(lambda: world.db.value(held) == 300, within=30, about="all of it on the shelf", told=world.tails)
+    assert hook.entries() == []
+
+    with site.acting():
+        pause.resume_rule(rule)
+    until(lambda: site.ended(50), within=20, about="the first of them", told=world.tails)
+    first.end()
+    world.cluster(2)
+    until(lambda: site.ended(300), within=40, about="the rest", told=world.tails)
+
+    assert len({entry["key"] for entry in hook.entries()}) == 300
+    with site.acting():
+        assert pause.dripping("rule", rule) is None
+    world.check(reaped=range(17), perhaps=("many workers lost",))

@@ -225,6 +225,27 @@ def test_the_end_of_a_tenants_pause_is_gone_on_with_as_well_and_holds_all_until_
     assert held() == 5
 
 
+def test_the_end_of_the_installations_pause_goes_on_with_the_next_tenant(
+    acme: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resume, "AT_ONE_GO", -1.0)
+    monkeypatch.setattr(resume, "AT_A_TIME", 2)
+    for one in (acme, new_place(), new_place()):
+        with acting_for(one.tenant.pk):
+            rule = make_rule(one.tenant)
+            for _ in range(3):
+                make_live_run(rule)
+    pause.pause_installation(reason="restored")
+    assert pause.resume_installation(Choice(rate=60)).state == "paused"
+    looks = 0
+    while pause.resume_due(seconds=-1.0) == 0:
+        looks += 1
+        assert looks < 20
+    assert pause.installation_status().state == "running"
+    assert sorted(Drip.objects.values_list("held", flat=True)) == [3, 3, 3]
+    assert held() == 9
+
+
 def test_a_pause_amid_the_end_of_another_takes_its_place(acme: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resume, "AT_A_TIME", 1)
     monkeypatch.setattr(resume, "AT_ONE_GO", -1.0)
