@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
-from acceptance.harness.clusters import BELL, T
+from acceptance.harness.clusters import BELL, T, bury
 from acceptance.harness.scenario import Site, note, sms, step, trap, webhook
 from acceptance.harness.traps.actions import executions
 from acceptance.harness.waiting import until
@@ -135,7 +135,12 @@ def hurry_lost(site: Site, lost: int) -> None:
     noticed = f"lost >= {lost} AND state = 'pending'"
     gone = f"lost >= {lost} AND state = 'leased'"
     started = time.monotonic()
-    until(lambda: site.timers(noticed) or site.timers(gone) or site.letters(), within=T + BELL + 30, about="the reaper")
+
+    def seen() -> bool:
+        bury(site.db)
+        return bool(site.timers(noticed) or site.timers(gone) or site.letters())
+
+    until(seen, within=T + BELL + 30, about="the reaper")
     if site.timers(noticed):
         site.hurry()
     assert time.monotonic() - started < T + BELL + 30

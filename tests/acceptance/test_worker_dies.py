@@ -1,7 +1,7 @@
 """A worker is killed at every point of a step; what the receiver and the history show is right all the same."""
 
 import pytest
-from acceptance.harness.clusters import Cluster, T, alive
+from acceptance.harness.clusters import Cluster, T, alive, bury
 from acceptance.harness.scenario import Site, sms, webhook
 from acceptance.harness.waiting import measured, until
 from acceptance.harness.world import World
@@ -55,6 +55,7 @@ def test_a_step_whose_worker_died_after_the_intent_is_sent_once(world: World) ->
 
     site.change(ticket, priority="urgent")
     die(cluster, site)
+    bury(world.db)
     until(lambda: site.ended(1), within=30, about="the run's end", told=world.tails)
 
     (step,) = site.steps()
@@ -75,6 +76,7 @@ def test_an_effect_whose_worker_died_before_the_settle_is_repeated_under_its_key
 
     site.change(ticket, priority="urgent")
     die(cluster, site)
+    bury(world.db)
     until(lambda: site.ended(1), within=30, about="the run's end", told=world.tails)
 
     first, second = hook.entries()
@@ -97,6 +99,7 @@ def test_a_message_that_must_not_be_repeated_waits_for_a_person(world: World) ->
 
     site.change(ticket, priority="urgent")
     die(cluster, site)
+    bury(world.db)
     until(site.letters, within=30, about="the dead letter", told=world.tails)
 
     assert len(phone.entries()) == 1

@@ -66,6 +66,13 @@ def alive(pid: int) -> bool:
         return False
 
 
+def bury(db: Db) -> None:
+    """Lets the leases pass at once of workers whose process is gone, where how long that takes isn't the matter."""
+    for worker in db.rows("SELECT id, pid FROM automation_worker WHERE expires_at > automation_now()"):
+        if not alive(worker["pid"]):
+            db.run("UPDATE automation_worker SET expires_at = automation_now() WHERE id = %s", worker["id"])
+
+
 @dataclass
 class Cluster:
     """One `run_workers` with its log; `fail` arms failpoints in all of its workers."""
