@@ -66,9 +66,9 @@ class _Ways:
 
     def __init__(self, by_rule: Mapping[int, Mapping[int, Hop]]) -> None:
         self._into: dict[int, list[Hop]] = {}
-        for some in by_rule.values():
-            for hop in some.values():
-                self._into.setdefault(hop.to_rule, []).append(hop)
+        hops = (hop for some in by_rule.values() for hop in some.values())
+        for hop in sorted(hops, key=lambda one: not one.certain):
+            self._into.setdefault(hop.to_rule, []).append(hop)
         self._onward: dict[int, dict[int, Hop]] = {}
 
     def back(self, start: Hop) -> Sequence[Hop] | None:
@@ -90,7 +90,7 @@ class _Ways:
         next_ones = deque([rule_id])
         while next_ones:
             at = next_ones.popleft()
-            for hop in sorted(self._into.get(at, ()), key=lambda one: not one.certain):
+            for hop in self._into.get(at, ()):
                 if hop.rule_id not in found and hop.rule_id != rule_id:
                     found[hop.rule_id] = hop
                     next_ones.append(hop.rule_id)

@@ -153,7 +153,13 @@ def fill(world: World, said: str) -> None:
         DeadLetter.objects.create(reason="exhausted", snapshot={}, resolution=said[:40], actor=said)
         Notice.objects.create(kind="x", subject="x", period="x", title=said, text=said, said={"de": [said, said]})
         Pause.objects.create(
-            scope="rule", tenant=world.tenant, subject_id=rule.pk, reason=said, actor=said, ended_by=said
+            scope="rule",
+            tenant=world.tenant,
+            subject_id=rule.pk,
+            reason=said,
+            actor=said,
+            resumed_by=said,
+            ended_by=said,
         )
         job = ImportJob.objects.create(kind="tickets", batch="b", file_name=said, digest="0" * 64)
         ImportedRow.objects.create(job=job, number=1, line=2, outcome="rejected", problems=[{"message": said}])

@@ -26,7 +26,7 @@ OURS: Mapping[type[models.Model], tuple[str, ...]] = {
     ConnectionCall: ("error",),
     DeadLetter: ("resolution", "actor"),
     Notice: ("title", "text", "said", "recipients"),
-    Pause: ("reason", "actor", "ended_by"),
+    Pause: ("reason", "actor", "resumed_by", "ended_by"),
 }
 Note = Callable[[str, Sequence[tuple[Any, ...]]], None]
 
