@@ -45,8 +45,11 @@ def round_() -> None:
     """A whole round of the chore, by a process that has just begun."""
     with every_tenant():
         Sweep.objects.filter(name__startswith="tending").delete()
-        Tending(uuid.uuid4(), every=0).run()
-    assert Sweep.objects.get(pk="tending").place is None
+        for _slice in range(100):  # on a busy machine a round takes more than one
+            Tending(uuid.uuid4(), every=0).run()
+            if Sweep.objects.get(pk="tending").place is None:
+                return
+    pytest.fail("the round doesn't end")
 
 
 def notices(world: World, kind: str) -> list[Notice]:
