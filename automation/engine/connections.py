@@ -16,7 +16,7 @@ from automation.core.breaker import CLOSED, OFF
 from automation.engine.health import hurry
 from automation.engine.operate import Refused
 from automation.engine.references import switch_off_broken
-from automation.models import Connection, Rule
+from automation.models import Connection, Pause, Rule
 from automation.outbound.addresses import check_url, host_allowed
 from automation.store import breakers, clock, pauses
 from tenants import audit
@@ -160,7 +160,10 @@ def delete(connection: Connection) -> list[Rule]:
     """Deletes a connection and switches off the rules that name it, which it answers; their people are told."""
     tenant_id = connection.tenant_id
     with transaction.atomic(), acting_for(tenant_id):
-        pauses.end_pause("connection", tenant_id=tenant_id, subject_id=connection.pk)
+        for pause in Pause.objects.filter(
+            scope="connection", tenant_id=tenant_id, subject_id=connection.pk, ended_at=None
+        ):
+            pauses.end_pause(pause.pk)
         connection.delete()
         broken = switch_off_broken()
         pauses.bump_rules(tenant_id)

@@ -78,20 +78,29 @@ def set_place(pause_id: int, place: int) -> None:
         cursor.execute("UPDATE automation_pause SET place = %s WHERE id = %s", [place, pause_id])
 
 
-def end_pause(
-    scope: str, *, tenant_id: int | None, subject_id: int | None = None, actor: str = "", rate: int | None = None
-) -> bool:
-    """Ends the open pause of a scope; False when there was none. Its shelf goes on at `rate`, unless it is stopped."""
+def lock(pause_id: int, *, since: datetime | None = None) -> bool:
+    """Locks a pause, before anything that it holds; False where it has ended, or is ended otherwise than since then."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE automation_pause SET ended_at = automation_now(), ended_by = %s WHERE scope = %s"
-            " AND tenant_id IS NOT DISTINCT FROM %s AND subject_id IS NOT DISTINCT FROM %s AND ended_at IS NULL",
-            [actor, scope, tenant_id, subject_id],
+            "SELECT 1 FROM automation_pause WHERE id = %(id)s AND ended_at IS NULL"
+            " AND (%(since)s::timestamptz IS NULL OR resumed_at = %(since)s) FOR NO KEY UPDATE",
+            {"id": pause_id, "since": since},
         )
-        ended: int = cursor.rowcount
-    if ended:
-        shelves.follow(scope, tenant_id=tenant_id, subject_id=subject_id, rate=rate)
-    return ended > 0
+        return cursor.fetchone() is not None
+
+
+def end_pause(pause_id: int, *, actor: str = "", rate: int | None = None) -> bool:
+    """Ends this very pause; False when it has ended. Its shelf goes on at `rate`, unless it is stopped otherwise."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE automation_pause SET ended_at = automation_now(), ended_by = %s WHERE id = %s AND ended_at IS NULL"
+            " RETURNING scope, tenant_id, subject_id",
+            [actor, pause_id],
+        )
+        row = cursor.fetchone()
+    if row is not None:
+        shelves.follow(row[0], tenant_id=row[1], subject_id=row[2], rate=rate)
+    return row is not None
 
 
 def drop_match(tenant_id: int | None) -> None:

@@ -7,7 +7,7 @@ from django.db import transaction
 
 from automation.engine.operate.held import find_pause, is_same, open_pause
 from automation.engine.operate.moments import check_until
-from automation.engine.operate.resume import AT_ONCE, Choice, Going, as_json, decide, drop_and_hold, write_down
+from automation.engine.operate.resume import AT_ONCE, Choice, Going, as_json, decide, drop_and_hold, end
 from automation.models import Pause
 from automation.store import installation as rows
 from automation.store import pauses, shelves, timers
@@ -88,7 +88,7 @@ def pause_installation(
         before, actor = find_pause("installation"), current_actor().name
         if before is None or not is_same(before, level=level, until=until, rate=rate):
             if before is not None:
-                pauses.end_pause("installation", tenant_id=None, actor=actor)
+                pauses.end_pause(before.pk, actor=actor)
             pauses.open_pause(
                 "installation", tenant_id=None, level=level, reason=reason, actor=actor, until=until, rate=rate
             )
@@ -125,11 +125,11 @@ def end_installation(going: Going) -> bool:
         if going.over and tenant_id != waiting[-1]:
             return False
     with transaction.atomic():
-        if pauses.end_pause("installation", tenant_id=None, actor=current_actor().name):
-            write_down(going)
-            rows.bump_all()
-            pauses.follow_pauses(None)
-            transaction.on_commit(arm_all)
+        if not end(going):
+            return False
+        rows.bump_all()
+        pauses.follow_pauses(None)
+        transaction.on_commit(arm_all)
     return True
 
 

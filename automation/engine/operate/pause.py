@@ -113,7 +113,7 @@ def _end_due(one: Pause, ends_at: float) -> bool:
         try:
             return _end(one, ends_at)
         except ObjectDoesNotExist:  # the rule or connection is gone, and nothing can be held for it
-            return pauses.end_pause(one.scope, tenant_id=one.tenant_id, subject_id=one.subject_id)
+            return pauses.end_pause(one.pk)
 
 
 def _end(one: Pause, ends_at: float) -> bool:
@@ -132,7 +132,7 @@ def _pause_rows(tenant_id: int, *, level: str, reason: str, until: datetime | No
     if before is not None and is_same(before, level=level, until=until, rate=rate):
         return
     if before is not None:
-        pauses.end_pause("tenant", tenant_id=tenant_id, actor=actor)
+        pauses.end_pause(before.pk, actor=actor)
     opened = pauses.open_pause(
         "tenant", tenant_id=tenant_id, level=level, reason=reason, actor=actor, until=until, rate=rate
     )

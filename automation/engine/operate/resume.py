@@ -61,12 +61,16 @@ AT_ONCE = Choice()
 
 @dataclass(frozen=True, slots=True)
 class Going:
-    """A pause that is being ended: the choice is written into it, since `moment`; whoever works stops at `ends_at`."""
+    """A pause that is being ended: the choice is written into it, since `moment`; whoever works stops at `ends_at`.
+
+    With `ended` it is over, and what is still let out after it gets another choice.
+    """
 
     pause: Pause
     choice: Choice
     moment: datetime
     ends_at: float = math.inf
+    ended: bool = False
 
     @property
     def over(self) -> bool:
@@ -97,19 +101,46 @@ def resume(choice: Choice = AT_ONCE) -> PauseStatus:
 
 
 def end_tenant(going: Going) -> bool:
-    """Ends the pause of the current tenant; False where time was over before: the next call goes on."""
+    """Ends the pause of the current tenant; False where time was over before: the next call goes on.
+
+    False as well where somebody has ended it meanwhile, or ends it otherwise: a newer pause is nothing to this one.
+    """
     tenant_id = current_tenant()
     if not drop_and_hold(going):
         return False
     with transaction.atomic():
-        if pauses.end_pause("tenant", tenant_id=tenant_id, actor=current_actor().name):
-            write_down(going)
-            pauses.bump_rules(tenant_id)
-            pauses.follow_pauses(tenant_id)
-            # In a transaction of its own: an arming locks the timer before the lane.
-            transaction.on_commit(partial(timers.arm_match, tenant_id))
+        if not end(going):
+            return False
+        pauses.bump_rules(tenant_id)
+        pauses.follow_pauses(tenant_id)
+        # In a transaction of its own: an arming locks the timer before the lane.
+        transaction.on_commit(partial(timers.arm_match, tenant_id))
     let_out_some(dripping())
     return True
+
+
+def end(going: Going, *, rate: int | None = None) -> bool:
+    """Ends this very pause and audits it, in the caller's transaction; False where it isn't being ended so any more."""
+    if not pauses.lock(going.pause.pk, since=going.moment):
+        return False
+    pauses.end_pause(going.pause.pk, actor=current_actor().name, rate=rate)
+    _write_down(going)
+    return True
+
+
+def batches(going: Going, work: Callable[[], int]) -> bool:
+    """Does work batch by batch, a transaction each, until none is left; False where time was over before.
+
+    And where somebody has ended the pause meanwhile, or ends it otherwise: what is left is no business of this end.
+    """
+    while True:
+        with transaction.atomic():
+            if not going.ended and not pauses.lock(going.pause.pk, since=going.moment):
+                return False
+            if not work():
+                return True
+        if going.over:
+            return False
 
 
 def decide(pause: Pause, choice: Choice) -> Going | None:
@@ -142,18 +173,23 @@ def drop_and_hold(going: Going) -> bool:
             drips.change_rate(still.drip.pk, None)
         return True
     kept_until = drips.last_kept(tenant_id)
-    drip_id = drips.open_drip(pause.pk, tenant_id=tenant_id, rate=choice.rate, kept_until=kept_until)
-    while held and drips.hold_due(drip_id, tenant_id=tenant_id, until=going.moment, limit=AT_A_TIME):
-        if going.over:
-            return False
-    return True
+
+    def hold() -> int:
+        drip_id = drips.open_drip(pause.pk, tenant_id=tenant_id, rate=choice.rate, kept_until=kept_until)
+        return drips.hold_due(drip_id, tenant_id=tenant_id, until=going.moment, limit=AT_A_TIME) if held else 0
+
+    return batches(going, hold)
 
 
 def _drop(going: Going, tenant_id: int, *, before: datetime, due: bool) -> bool:
-    drop = partial(drips.drop_events, tenant_id, before=before, at=going.moment, limit=AT_A_TIME)
-    while _counted(going.pause.pk, drop):
-        if going.over:
-            return False
+    def drop() -> int:
+        count = drips.drop_events(tenant_id, before=before, at=going.moment, limit=AT_A_TIME)
+        if count:
+            pauses.count_dropped(going.pause.pk, events=count, runs=0)
+        return count
+
+    if not batches(going, drop):
+        return False
     still = dripping()
     if still is not None and not drop_held(going, partial(drips.held_in, still.drip.pk, before=before)):
         return False
@@ -164,29 +200,18 @@ def _drop(going: Going, tenant_id: int, *, before: datetime, due: bool) -> bool:
 def drop_held(going: Going, held: Callable[..., list[tuple[datetime, int, int]]]) -> bool:
     """Cancels the runs of what `held` answers, batch after batch; False where time was over before."""
     after = (LONG_AGO, 0)
-    while found := held(after=after, limit=RUNS_AT_A_TIME):
-        after = found[-1][:2]
-        _cancel(going.pause.pk, [run_id for _due, _timer, run_id in found])
-        if going.over:
-            return False
-    return True
 
+    def drop() -> int:
+        nonlocal after
+        found = held(after=after, limit=RUNS_AT_A_TIME)
+        if found:
+            after = found[-1][:2]
+            run_ids = {run_id for _due, _timer, run_id in found}
+            cancelled = cancel_batch(sorted(run_ids), reason="dropped at the end of a pause")
+            pauses.count_dropped(going.pause.pk, events=0, runs=cancelled.ended + cancelled.asked)
+        return len(found)
 
-def _counted(pause_id: int, drop: Callable[[], int]) -> int:
-    with transaction.atomic():
-        count = drop()
-        if count:
-            pauses.count_dropped(pause_id, events=count, runs=0)
-    return count
-
-
-def _cancel(pause_id: int, run_ids: list[int]) -> None:
-    """Cancels runs that a pause has held, one transaction, and counts them in the pause."""
-    with transaction.atomic():
-        cancelled = cancel_batch(sorted(set(run_ids)), reason="dropped at the end of a pause")
-        ended = cancelled.ended + cancelled.asked
-        if ended:
-            pauses.count_dropped(pause_id, events=0, runs=ended)
+    return batches(going, drop)
 
 
 def let_out_some(still: Dripping | None) -> None:
@@ -203,7 +228,7 @@ def _change_pace(choice: Choice) -> None:
     tenant_id, pause, moment = current_tenant(), still.drip.pause, clock.now()
     before = choice.dropped_before(moment)
     if before is not None:  # what came since isn't the pause's any more
-        going = Going(pause, choice, pause.resumed_at or moment)
+        going = Going(pause, choice, pause.resumed_at or moment, ended=True)
         _drop(going, tenant_id, before=min(before, still.drip.since), due=False)
     dropped_events, dropped_runs = pause.dropped_events, pause.dropped_runs
     with transaction.atomic():
@@ -224,7 +249,7 @@ def _change_pace(choice: Choice) -> None:
     let_out_some(dripping())
 
 
-def write_down(going: Going) -> None:
+def _write_down(going: Going) -> None:
     """The audit of an end, in its transaction."""
     pause = going.pause
     pause.refresh_from_db(fields=["dropped_events", "dropped_runs"])

@@ -14,10 +14,11 @@ from automation.engine.operate.resume import (
     Choice,
     Going,
     as_json,
+    batches,
     decide,
     drop_held,
+    end,
     let_out_some,
-    write_down,
 )
 from automation.engine.operate.runs import cancel_all
 from automation.models import Connection, Drip, Rule
@@ -102,11 +103,9 @@ def end_part(going: Going) -> bool:
     with transaction.atomic():
         _lock(scope, subject_id)
         rate = None if choice.keep == "drop" else choice.rate
-        if pauses.end_pause(
-            scope, tenant_id=pause.tenant_id, subject_id=subject_id, actor=current_actor().name, rate=rate
-        ):
-            write_down(going)
-            pauses.bump_rules(current_tenant())
+        if not end(going, rate=rate):
+            return False
+        pauses.bump_rules(current_tenant())
     let_out_some(dripping(scope, subject_id))
     return True
 
@@ -132,12 +131,7 @@ def end_rule_pause(rule: Rule) -> bool:
         drips.change_rate(still.drip.pk, None)
     pause = find_pause("rule", rule.pk)
     going = decide(pause, AT_ONCE) if pause is not None else None
-    if going is None or not pauses.end_pause(
-        "rule", tenant_id=going.pause.tenant_id, subject_id=rule.pk, actor=current_actor().name
-    ):
-        return False
-    write_down(going)
-    return True
+    return going is not None and end(going)
 
 
 def gather_put_off(rule: Rule) -> None:
@@ -145,16 +139,16 @@ def gather_put_off(rule: Rule) -> None:
 
     That is little: where it is more than one portion, the rest is looked at again within half a minute.
     """
+    pause = find_pause("rule", rule.pk)
+    if pause is not None:
+        pauses.lock(pause.pk)  # workers that end it lock it before the timers, too
     shelves.gather(shelves.Of(rule.tenant_id, "rule", rule.pk), until=clock.now(), due=False, limit=GATHERED)
 
 
 def _gather(going: Going, *, due: bool) -> bool:
     pause = going.pause
     of = _of(pause.scope, pause.subject_id or 0, until=going.moment, due=due)
-    while shelves.gather(of, until=going.moment, due=due, limit=GATHERED):
-        if going.over:
-            return False
-    return True
+    return batches(going, lambda: shelves.gather(of, until=going.moment, due=due, limit=GATHERED))
 
 
 def _drop(going: Going) -> bool:
@@ -196,7 +190,7 @@ def _open(scope: str, subject_id: int, *, reason: str, level: str, until: dateti
     if before is not None and is_same(before, level=level, until=until, rate=rate):
         return
     if before is not None:
-        pauses.end_pause(scope, tenant_id=tenant_id, subject_id=subject_id, actor=actor)
+        pauses.end_pause(before.pk, actor=actor)
     pauses.open_pause(
         scope, tenant_id=tenant_id, subject_id=subject_id, level=level, reason=reason, actor=actor, until=until,
         rate=rate,

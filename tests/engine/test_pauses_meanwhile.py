@@ -1,0 +1,79 @@
+"""What one person decides about a pause never undoes what another has decided meanwhile."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from operating import Place, make_event, make_live_run, make_rule
+from operating import place as new_place
+
+from automation.engine.operate import pause, resume
+from automation.engine.operate.pause import Choice
+from automation.models import Connection, Event, Pause, Rule, Run
+from tenants.context import acting_for
+from tenants.models import AuditEntry
+
+SCOPES = ["tenant", "rule", "connection", "installation"]
+
+
+@pytest.fixture
+def acme(db: None) -> Iterator[Place]:
+    acme = new_place()
+    with acting_for(acme.tenant.pk, acme.actor):
+        yield acme
+
+
+def make_hook(acme: Place) -> Connection:
+    hook = Connection(tenant=acme.tenant, name="hook", kind="webhook", endpoint="https://example.com/hook")
+    hook.save()
+    return hook
+
+
+def stop(scope: str, rule: Rule, hook: Connection, reason: str) -> Pause:
+    """Pauses one of them; answers the open pause."""
+    verbs: dict[str, Callable[[], object]] = {
+        "tenant": lambda: pause.pause(reason=reason),
+        "rule": lambda: pause.pause_rule(rule.pk, reason, rate=None if reason == "first" else 60),
+        "connection": lambda: pause.pause_connection(hook.pk, reason, rate=None if reason == "first" else 60),
+        "installation": lambda: pause.pause_installation(reason=reason),
+    }
+    verbs[scope]()
+    return Pause.objects.get(ended_at=None)
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("choice", [Choice(), Choice("drop"), Choice(rate=60)])
+def test_a_pause_that_comes_amid_the_end_of_another_stays_and_holds_all(
+    acme: Place, scope: str, choice: Choice
+) -> None:
+    rule, hook = make_rule(acme.tenant), make_hook(acme)
+    run, event = make_live_run(rule), make_event(acme.tenant, matched_at=None)
+    first = stop(scope, rule, hook, "first")
+    going = resume.decide(first, choice)
+    assert going is not None
+
+    second = stop(scope, rule, hook, "second")
+    end = {"tenant": pause.end_tenant, "installation": pause.end_installation}.get(scope, pause.end_part)
+    assert not end(going)
+
+    assert second.pk != first.pk
+    assert Pause.objects.get(ended_at=None).pk == second.pk
+    assert not AuditEntry.objects.filter(verb="resume").exists()
+    assert Run.objects.get(pk=run.pk).state == "running"
+    assert Event.objects.get(pk=event.pk).matched_at is None
+    assert acme.lane.paused == (scope in ("tenant", "installation"))
+
+
+def test_whoever_decides_last_about_a_pause_decides(acme: Place) -> None:
+    run = make_live_run(make_rule(acme.tenant))
+    pause.pause(reason="x")
+    found = pause.find_pause("tenant")
+    assert found is not None
+    going = resume.decide(found, Choice("drop"))
+    resume.decide(found, Choice())
+    assert going is not None
+
+    assert not pause.end_tenant(going)
+    assert pause.resume_due() == 1
+
+    assert Run.objects.get(pk=run.pk).state == "running"
+    assert pause.open_pause() is None
