@@ -163,7 +163,7 @@ def move_timer(timer: TimerByHand, due_at: datetime) -> None:
 def release_timer(timer: TimerByHand, due_at: datetime) -> None:
     """Lets a locked timer that is held wait as others do, due at that moment, and tells its lane."""
     statements.count(
-        "UPDATE automation_timer SET state = 'pending', due_at = %s WHERE id = %s AND state = 'held'",
+        "UPDATE automation_timer SET state = 'pending', drip_id = NULL, due_at = %s WHERE id = %s AND state = 'held'",
         [due_at, timer.id],
     )
     statements.value("SELECT automation_lane_due(%s, %s)", [timer.lane_id, due_at])

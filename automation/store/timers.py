@@ -114,7 +114,8 @@ def hold(timer_ids: Sequence[int]) -> None:
     """Holds pending timers that the transaction has locked already."""
     if timer_ids:
         statements.count(
-            "UPDATE automation_timer SET state = 'held' WHERE id = ANY(%s::bigint[]) AND state = 'pending'",
+            "UPDATE automation_timer SET state = 'held', drip_id = NULL"
+            " WHERE id = ANY(%s::bigint[]) AND state = 'pending'",
             [list(timer_ids)],
         )
 

@@ -18,7 +18,8 @@ def postpone(timer_id: int, *, until: datetime, step_id: int | None = None, reas
 
     `step_id` is the step that the caller saw: a timer serves one step after the other, and another one is refused.
     The same moment twice does nothing more: False. Raises `Timer.DoesNotExist` where the tenant has none of that id (it
-    may have been done), and `Refused` for a moment that is past or after the run's end, and while a worker is on it.
+    may have been done), and `Refused` for a moment that is past or after the run's end, for what a pause has
+    put aside, and while a worker is on it.
     """
     with transaction.atomic():
         timer = _locked(timer_id, step_id)
@@ -28,6 +29,8 @@ def postpone(timer_id: int, *, until: datetime, step_id: int | None = None, reas
             raise Refused(_("The run's longest life ends before that."))
         if timer.due_at == until:
             return False
+        if timer.state == "held" and _refuse_shelved(timer_id):
+            raise Refused(_("It goes on in its turn after a pause: it can be run now, or cancelled."))
         by_hand.move_timer(timer, until)
         _audit(timer, "postpone", reason, until)
     return True
@@ -44,10 +47,7 @@ def run_now(timer_id: int, *, step_id: int | None = None, reason: str = "") -> b
         if timer.state == "held":
             if timer.run_state == "paused":
                 raise Refused(_("This run is paused: let it go on first."))
-            if Drip.objects.filter(
-                next_at__isnull=True, pk__in=Timer.objects.filter(pk=timer_id).values("drip_id")
-            ).exists():
-                raise Refused(_("Its rule, or a connection that it uses, is stopped: let that go on first."))
+            _refuse_shelved(timer_id)
             by_hand.release_timer(timer, now)  # held by a pause that has ended, and not yet its turn
         elif timer.due_at > now:
             by_hand.move_timer(timer, now)
@@ -88,6 +88,14 @@ def _locked(timer_id: int, step_id: int | None) -> TimerByHand:
     if locked[0].cancel_requested_at is not None:
         raise Refused(_("This run is being cancelled."))
     return timer
+
+
+def _refuse_shelved(timer_id: int) -> bool:
+    """Raises `Refused` for a timer on a shelf; answers whether a drip lets it out."""
+    drip = Drip.objects.filter(pk__in=Timer.objects.filter(pk=timer_id).values("drip_id")).first()
+    if drip is not None and drip.next_at is None:
+        raise Refused(_("Its rule, or a connection that it uses, is stopped: let that go on first."))
+    return drip is not None
 
 
 def _audit(timer: TimerByHand, verb: str, reason: str, due_at: datetime) -> None:
