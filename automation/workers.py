@@ -30,7 +30,7 @@ from tenants.context import every_tenant
 log = structlog.get_logger(__name__)
 HUNG_EXIT = 71
 FLOOR_STRIDES = 10 * 1000
-RELEASE = "1"
+RELEASE = "2"  # with shelves
 
 
 def pump() -> str:

@@ -9,13 +9,6 @@ from django.db.models.functions import Now
 FUNCTIONS = Path(__file__).resolve().parent.parent / "store" / "sql" / "drips.sql"
 # With another parameter it would be another function beside it.
 ANEW = "DROP FUNCTION IF EXISTS automation_let_out(interval);"
-# Open pauses and rules that are off with runs that wait have been held without one until now.
-SHELVES = """
-SELECT automation_follow_shelf(p.scope, p.tenant_id, p.subject_id) FROM automation_pause p
- WHERE p.ended_at IS NULL AND p.scope IN ('rule', 'connection');
-SELECT automation_follow_shelf('rule', u.tenant_id, u.id) FROM automation_rule u
- WHERE NOT u."on" AND u.off_mode = 'hold' AND u.published_id IS NOT NULL AND u.deleted_at IS NULL;
-"""
 
 
 class Migration(migrations.Migration):
@@ -41,5 +34,4 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField("pause", "resumed_by_id", models.BigIntegerField(null=True)),
         migrations.RunSQL(ANEW + FUNCTIONS.read_text(), migrations.RunSQL.noop),
-        migrations.RunSQL(SHELVES, migrations.RunSQL.noop),
     ]

@@ -14,37 +14,27 @@ RESTORABLE_DAYS = 30
 
 def set_switch(rule_id: int, *, on: bool, off_mode: str) -> bool:
     """Switches a rule on or off; False when it stands so already or is deleted. What it holds stays, or goes on."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            'UPDATE automation_rule SET "on" = %s, off_mode = %s WHERE id = %s AND deleted_at IS NULL'
-            ' AND ("on" <> %s OR off_mode <> %s) RETURNING tenant_id',
-            [on, off_mode, rule_id, on, off_mode],
-        )
-        row = cursor.fetchone()
-    if row is not None:
-        shelves.follow("rule", tenant_id=row[0], subject_id=rule_id)
-    return row is not None
+    return _followed(
+        'UPDATE automation_rule SET "on" = %s, off_mode = %s WHERE id = %s AND deleted_at IS NULL'
+        ' AND ("on" <> %s OR off_mode <> %s)',
+        [on, off_mode, rule_id, on, off_mode],
+    )
 
 
 def set_published(rule_id: int, version_id: int) -> bool:
     """Makes a version the live one; False when the rule is deleted."""
-    return _changed(
+    return _followed(
         "UPDATE automation_rule SET published_id = %s WHERE id = %s AND deleted_at IS NULL", [version_id, rule_id]
     )
 
 
 def set_deleted(rule_id: int) -> bool:
     """Hides a rule and switches it off; False when that was done before. Nothing of it is held any more."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE automation_rule SET deleted_at = automation_now(), \"on\" = false, off_mode = 'hold'"
-            " WHERE id = %s AND deleted_at IS NULL RETURNING tenant_id",
-            [rule_id],
-        )
-        row = cursor.fetchone()
-    if row is not None:
-        shelves.follow("rule", tenant_id=row[0], subject_id=rule_id)
-    return row is not None
+    return _followed(
+        "UPDATE automation_rule SET deleted_at = automation_now(), \"on\" = false, off_mode = 'hold'"
+        " WHERE id = %s AND deleted_at IS NULL",
+        [rule_id],
+    )
 
 
 def close_letters(tenant_id: int, rule_id: int, *, actor: str) -> int:
@@ -62,7 +52,7 @@ def close_letters(tenant_id: int, rule_id: int, *, actor: str) -> int:
 
 def set_restored(rule_id: int) -> bool:
     """Brings a deleted rule back, switched off; False when it isn't deleted or was so more than 30 days ago."""
-    return _changed(
+    return _followed(
         "UPDATE automation_rule SET deleted_at = NULL WHERE id = %s"
         " AND deleted_at > automation_now() - make_interval(days => %s)",
         [rule_id, RESTORABLE_DAYS],
@@ -104,6 +94,16 @@ def set_positions(positions: Mapping[int, int]) -> None:
                 " FROM unnest(%s::bigint[], %s::int[]) AS u (id, position) WHERE r.id = u.id",
                 [list(positions), list(positions.values())],
             )
+
+
+def _followed(sql: str, params: Sequence[Any]) -> bool:
+    """Changes one rule, and lets its shelf follow."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"{sql} RETURNING tenant_id, id", params)
+        row = cursor.fetchone()
+    if row is not None:
+        shelves.follow("rule", tenant_id=row[0], subject_id=row[1])
+    return row is not None
 
 
 def _changed(sql: str, params: Sequence[Any]) -> bool:

@@ -14,7 +14,7 @@ from operating import place as new_place
 from automation.engine import rules
 from automation.engine.operate import Refused, pause, resume, timers
 from automation.engine.operate.pause import Choice
-from automation.models import Drip, Lane, Pause, Rule, Run, StepExecution, Timer
+from automation.models import Drip, Lane, Pause, Rule, Run, StepExecution, Timer, Worker
 from automation.store import claims, clock, drips, shelves
 from automation.store.shelves import Shelved
 from tenants.context import acting_for
@@ -128,6 +128,40 @@ def test_a_shelf_that_stands_otherwise_than_its_rule_is_set_right_by_the_chores(
     assert Timer.objects.get(state="pending").run_id == Run.objects.get(rule=rule).pk
 
 
+def test_shelves_are_made_by_the_chores_once_no_worker_of_a_release_without_them_is_left(acme: Place) -> None:
+    paused, off = make_rule(acme.tenant), make_rule(acme.tenant, name="Off", on=False)
+    pause.pause_rule(paused.pk, "x")
+    Drip.objects.all().delete()
+    old = uuid.uuid4()
+    claims.enlist(old, pool=acme.lane.pool, release="1-abc", host="alpha", pid=1, lease=60)
+
+    assert pause.heal_pauses() == 0
+    assert not Drip.objects.exists()
+
+    claims.enlist(uuid.uuid4(), pool=acme.lane.pool, release="2-abc", host="alpha", pid=2, lease=60)
+    Worker.objects.filter(pk=old).delete()
+    assert pause.heal_pauses() == 2
+    assert set(Drip.objects.values_list("subject_id", "next_at")) == {(paused.pk, None), (off.pk, None)}
+
+
+def test_a_rule_that_was_paused_without_a_shelf_gets_one_with_its_end(acme: Place) -> None:
+    rule = make_rule(acme.tenant)
+    make_live_run(rule, reason="paused")
+    pause.pause_rule(rule.pk, "x")
+    Drip.objects.all().delete()
+    pause.resume_rule(rule.pk, Choice(rate=1))
+    assert held() == 1
+
+
+def test_a_rule_that_comes_back_from_being_deleted_holds_what_it_gets(acme: Place) -> None:
+    rule = make_rule(acme.tenant)
+    rules.delete(rule.pk)
+    drips.let_out(late=1.0)
+    rules.undelete(rule.pk)
+    make_live_run(rule, reason="rule_off")
+    assert put(rule) == 1
+
+
 def test_a_deleted_rule_holds_nothing(acme: Place) -> None:
     rule = make_rule(acme.tenant)
     rules.switch_off(rule.pk)
@@ -144,8 +178,20 @@ def test_a_step_that_is_held_for_its_rule_can_not_be_run_by_hand(acme: Place) ->
     make_live_run(rule, reason="paused")
     pause.pause_rule(rule.pk, "x")
     put(rule)
+    timer, later = Timer.objects.get(), clock.now() + timedelta(minutes=5)
     with pytest.raises(Refused, match="stopped"):
-        timers.run_now(Timer.objects.get().pk)
+        timers.run_now(timer.pk)
+    with pytest.raises(Refused, match="stopped"):
+        timers.postpone(timer.pk, until=later)
+
+    pause.resume_rule(rule.pk, Choice(rate=1))
+    Timer.objects.update(state="held", drip_id=Drip.objects.get().pk)
+    Drip.objects.update(ended_at=None)
+    with pytest.raises(Refused, match="in its turn"):
+        timers.postpone(timer.pk, until=later)
+    assert timers.run_now(timer.pk)
+    timer.refresh_from_db()
+    assert (timer.state, timer.drip_id) == ("pending", None)
 
 
 def test_more_than_a_portion_goes_on_by_several_looks_and_is_seen_to(acme: Place) -> None:
