@@ -27,6 +27,15 @@ def holding() -> list[tuple[int, int, int]]:
     return [(row[0], row[1], row[2]) for row in found]
 
 
+def concerned() -> list[int]:
+    """The open tenants to whom it matters how a pause of all ends, in their order: something waits or is let out."""
+    dripping = statements.rows(
+        "SELECT DISTINCT d.tenant_id FROM automation_drip d JOIN tenants_tenant t ON t.id = d.tenant_id"
+        " WHERE d.ended_at IS NULL AND d.next_at IS NOT NULL AND t.closed_at IS NULL"
+    )
+    return sorted({row[0] for row in (*dripping, *holding())})
+
+
 def astray() -> bool:
     """Whether a lane runs although the installation is paused: a tenant that was made at the same moment."""
     return bool(statements.value(ASTRAY))

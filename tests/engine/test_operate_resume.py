@@ -9,7 +9,7 @@ from operating import Place, make_event, make_live_run, make_rule
 from operating import place as new_place
 
 from automation.engine.explain import explain_event
-from automation.engine.operate import Refused, pause
+from automation.engine.operate import Refused, pause, resume
 from automation.engine.operate.pause import Choice
 from automation.models import Connection, Drip, Event, Lane, Pause, Rule, Run, Timer
 from automation.store import clock, drips, retention
@@ -379,3 +379,85 @@ def test_old_pauses_go_with_their_drips_once_nothing_drips_any_more(acme: Place)
 
     assert retention.drop_pauses(before=later, limit=10) == 1
     assert not Drip.objects.exists()
+
+
+def test_another_choice_for_the_installation_goes_through_all_tenants_once_more(
+    acme: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = new_place()
+    runs = []
+    for one in (acme, other):
+        with acting_for(one.tenant.pk):
+            runs += due_runs(make_rule(one.tenant), 1)
+    pause.pause_installation(reason="restored")
+    monkeypatch.setattr(resume, "AT_ONE_GO", -1.0)
+    pause.resume_installation(Choice(rate=60))
+    monkeypatch.undo()
+
+    pause.resume_installation(Choice("drop"))
+
+    assert not pause.find_pause("installation")
+    assert set(Run.objects.filter(pk__in=runs).values_list("state", flat=True)) == {"cancelled"}
+
+
+def test_a_rate_that_the_end_of_the_installations_pause_has_given_is_taken_back_by_the_next_command(
+    acme: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for one in (acme, new_place()):
+        with acting_for(one.tenant.pk):
+            due_runs(make_rule(one.tenant), 1)
+    pause.pause_installation(reason="restored")
+    monkeypatch.setattr(resume, "AT_ONE_GO", -1.0)
+    pause.resume_installation(Choice(rate=60))
+    monkeypatch.undo()
+
+    pause.resume_installation()
+
+    assert not Drip.objects.filter(rate__isnull=False).exists()
+
+
+def test_what_a_rule_still_lets_out_is_dropped_with_the_rest_of_its_tenant(acme: Place) -> None:
+    rule = make_rule(acme.tenant)
+    runs = due_runs(rule, 3)
+    pause.pause_rule(rule.pk, "x")
+    pause.resume_rule(rule.pk, Choice(rate=1))
+    pause.pause(reason="y")
+
+    pause.resume(Choice("drop"))
+
+    assert set(Run.objects.filter(pk__in=runs).values_list("state", flat=True)) == {"cancelled"}
+
+
+def test_what_a_rule_still_lets_out_keeps_to_the_rate_of_its_tenant(acme: Place) -> None:
+    rule = make_rule(acme.tenant)
+    due_runs(rule, 3)
+    pause.pause_rule(rule.pk, "x")
+    pause.resume_rule(rule.pk, Choice(rate=60_000))
+    pause.pause(reason="y")
+    due_runs(rule, 3)
+
+    pause.resume(Choice(rate=1))
+
+    still = pause.dripping()
+    assert still is not None
+    assert still.steps == 6
+    drips.let_out(late=LATE)
+    assert Timer.objects.filter(state="pending").count() == 1
+
+
+@pytest.mark.parametrize(("choice", "left"), [(Choice("drop"), 0), (Choice("recent", 1, 600), 1)])
+def test_what_a_rule_still_lets_out_can_be_dropped(acme: Place, choice: Choice, left: int) -> None:
+    rule = make_rule(acme.tenant)
+    old, (new,) = due_runs(rule, 3), due_runs(rule, 1)
+    Timer.objects.filter(run_id__in=old).update(due_at=clock.now() - timedelta(hours=1))
+    pause.pause_rule(rule.pk, "x")
+    pause.resume_rule(rule.pk, Choice(rate=1))
+    Timer.objects.filter(run_id=new).update(state="held", drip_id=Drip.objects.get().pk)
+
+    pause.resume_rule(rule.pk, choice)
+
+    assert set(Run.objects.filter(pk__in=old[1:]).values_list("state", flat=True)) == {"cancelled"}
+    assert Run.objects.exclude(state="cancelled").filter(pk=new).count() == left
+    entry = AuditEntry.objects.filter(verb="pace").latest("id")
+    assert (entry.after["keep"], entry.after["rate"]) == (choice.keep, choice.rate)
+    assert entry.after["dropped_runs"] == Pause.objects.get().dropped_runs >= 2

@@ -116,7 +116,7 @@ def resume_installation(choice: Choice = AT_ONCE) -> InstallationStatus:
 def end_installation(going: Going) -> bool:
     """Ends the pause of the installation; False where time was over before: the next call goes on where it was."""
     pause, done = going.pause, going.pause.place or 0
-    waiting = [tenant_id for tenant_id, _events, _steps in rows.holding() if tenant_id > done]
+    waiting = [tenant_id for tenant_id in rows.concerned() if tenant_id > done]
     for tenant_id in waiting:
         with acting_for(tenant_id, current_actor()):
             if open_pause() is None and not drop_and_hold(going):

@@ -15,7 +15,7 @@ from automation.engine.operate import Refused
 from automation.engine.operate.held import Dripping, PauseStatus, dripping, find_pause, status
 from automation.engine.operate.moments import check_rate
 from automation.engine.operate.runs import cancel_batch
-from automation.models import Pause
+from automation.models import Drip, Pause
 from automation.models.pauses import PAUSE_KEEPS
 from automation.store import clock, drips, pauses, timers
 from tenants import audit
@@ -154,7 +154,10 @@ def decide(pause: Pause, choice: Choice) -> Going | None:
         actor=actor.name,
         actor_id=actor.id,
     )
-    return None if moment is None else Going(pause, choice, moment, time.monotonic() + AT_ONE_GO)
+    if moment is None:
+        return None
+    pause.place = None  # another choice goes through all tenants once more
+    return Going(pause, choice, moment, time.monotonic() + AT_ONE_GO)
 
 
 def drop_and_hold(going: Going) -> bool:
@@ -169,14 +172,19 @@ def drop_and_hold(going: Going) -> bool:
         return False
     if choice.rate is None or choice.keep == "drop":
         still = dripping()
-        if pause.scope == "tenant" and still is not None:  # the end of the installation's leaves a tenant's own alone
+        # The end of the installation's leaves alone what a tenant chose for itself.
+        if still is not None and (pause.scope == "tenant" or still.drip.pause_id == pause.pk):
             drips.change_rate(still.drip.pk, None)
         return True
     kept_until = drips.last_kept(tenant_id)
 
     def hold() -> int:
         drip_id = drips.open_drip(pause.pk, tenant_id=tenant_id, rate=choice.rate, kept_until=kept_until)
-        return drips.hold_due(drip_id, tenant_id=tenant_id, until=going.moment, limit=AT_A_TIME) if held else 0
+        if not held:
+            return 0
+        return drips.take_over(drip_id, tenant_id=tenant_id, limit=AT_A_TIME) or drips.hold_due(
+            drip_id, tenant_id=tenant_id, until=going.moment, limit=AT_A_TIME
+        )
 
     return batches(going, hold)
 
@@ -190,9 +198,11 @@ def _drop(going: Going, tenant_id: int, *, before: datetime, due: bool) -> bool:
 
     if not batches(going, drop):
         return False
-    still = dripping()
-    if still is not None and not drop_held(going, partial(drips.held_in, still.drip.pk, before=before)):
-        return False
+    # Where running ones were held, also what came off the shelves of rules and connections before it.
+    going_on = Drip.objects.filter(tenant_id=tenant_id, ended_at=None, next_at__isnull=False)
+    for drip in going_on if due else going_on.filter(scope="tenant"):
+        if not drop_held(going, partial(drips.held_in, drip.pk, before=before)):
+            return False
     waiting = partial(drips.held_since, tenant_id, until=going.moment, before=before)
     return not due or drop_held(going, waiting)
 

@@ -4,9 +4,11 @@ from datetime import datetime
 from functools import partial
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from automation.catalog.params import ConnectionRef, places
 from automation.engine import ruleset
+from automation.engine.operate import Refused
 from automation.engine.operate.held import Dripping, HeldOfRule, dripping, find_pause, is_same
 from automation.engine.operate.moments import check_until
 from automation.engine.operate.resume import (
@@ -82,12 +84,28 @@ def _resume(scope: str, subject_id: int, choice: Choice) -> None:
     going = decide(pause, choice) if pause is not None else None
     if going is not None:
         end_part(going)
-    elif choice.keep == "all":
-        still = dripping(scope, subject_id)
-        if still is not None and still.drip.rate != choice.rate:
-            drips.change_rate(still.drip.pk, choice.rate)
-            _note_pace(still, choice)
-            let_out_some(dripping(scope, subject_id))
+    else:
+        _change_pace(scope, subject_id, choice)
+
+
+def _change_pace(scope: str, subject_id: int, choice: Choice) -> None:
+    """Another choice for what is still let out; nothing where nothing is."""
+    still = dripping(scope, subject_id)
+    if still is None or (choice.keep == "all" and choice.rate == still.drip.rate):
+        return
+    pause, moment, dropped = still.drip.pause, clock.now(), 0
+    before = choice.dropped_before(moment)
+    if before is not None:
+        if pause is None:
+            raise Refused(_("No pause has held this: cancel its runs instead."))
+        dropped = pause.dropped_runs
+        drop_held(Going(pause, choice, moment, ended=True), partial(drips.held_in, still.drip.pk, before=before))
+        pause.refresh_from_db(fields=["dropped_runs"])
+        dropped = pause.dropped_runs - dropped
+    with transaction.atomic():
+        drips.change_rate(still.drip.pk, None if choice.keep == "drop" else choice.rate)
+        _note_pace(still, choice, dropped)
+    let_out_some(dripping(scope, subject_id))
 
 
 def end_part(going: Going) -> bool:
@@ -96,7 +114,7 @@ def end_part(going: Going) -> bool:
     scope, subject_id = pause.scope, pause.subject_id or 0
     if choice.keep != "all" or choice.rate is not None:
         # What no worker has looked at yet is held like the rest before anything may go on.
-        if not _gather(going, due=True) or not _drop(going):
+        if not _shelve(going) or not _gather(going, due=True) or not _drop(going):
             return False
     elif not _gather(going, due=False):
         return False
@@ -145,6 +163,16 @@ def gather_put_off(rule: Rule) -> None:
     shelves.gather(shelves.Of(rule.tenant_id, "rule", rule.pk), until=clock.now(), due=False, limit=GATHERED)
 
 
+def _shelve(going: Going) -> bool:
+    """Makes sure of a shelf: what was paused by a release without shelves may have none yet."""
+    pause = going.pause
+    with transaction.atomic():
+        if not pauses.lock(pause.pk, since=going.moment):
+            return False
+        shelves.follow(pause.scope, tenant_id=pause.tenant_id, subject_id=pause.subject_id)
+    return True
+
+
 def _gather(going: Going, *, due: bool) -> bool:
     pause = going.pause
     of = _of(pause.scope, pause.subject_id or 0, until=going.moment, due=due)
@@ -173,14 +201,14 @@ def _of(scope: str, subject_id: int, *, until: datetime, due: bool) -> shelves.O
     return shelves.Of(tenant_id, scope, subject_id, uses)
 
 
-def _note_pace(still: Dripping, choice: Choice) -> None:
+def _note_pace(still: Dripping, choice: Choice, dropped_runs: int) -> None:
     drip = still.drip
     audit.record(
         "pace",
         f"{drip.scope}:{drip.subject_id}",
         tenant_id=drip.tenant_id,
         before={"rate": drip.rate, "steps": still.steps},
-        after={"rate": choice.rate},
+        after=choice.as_json() | {"dropped_runs": dropped_runs},
     )
 
 
