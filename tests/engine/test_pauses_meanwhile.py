@@ -1,14 +1,19 @@
 """What one person decides about a pause never undoes what another has decided meanwhile."""
 
+import threading
+import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 
 import pytest
+from django.db import connection, transaction
 from operating import Place, make_event, make_live_run, make_rule
 from operating import place as new_place
 
 from automation.engine.operate import pause, resume
 from automation.engine.operate.pause import Choice
-from automation.models import Connection, Event, Pause, Rule, Run
+from automation.models import Connection, Event, Pause, Rule, Run, Timer
+from automation.store import clock
 from tenants.context import acting_for
 from tenants.models import AuditEntry
 
@@ -77,3 +82,53 @@ def test_whoever_decides_last_about_a_pause_decides(acme: Place) -> None:
 
     assert Run.objects.get(pk=run.pk).state == "running"
     assert pause.open_pause() is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_rule_is_switched_while_workers_end_its_pause_and_neither_waits_for_ever() -> None:
+    acme = new_place()
+    told: list[BaseException] = []
+    with acting_for(acme.tenant.pk, acme.actor):
+        rule = make_rule(acme.tenant)
+        for _ in range(2):
+            make_live_run(rule, reason="paused")
+        pause.pause_rule(rule.pk, "x")
+        Timer.objects.update(due_at=clock.now() + timedelta(seconds=20))  # put off
+        found = pause.open_pause(rule.pk)
+        assert found is not None
+        going = resume.decide(found, Choice(rate=60))
+
+        def end() -> None:
+            try:
+                with acting_for(acme.tenant.pk, acme.actor):
+                    assert going is not None
+                    pause.end_part(going)
+            except BaseException as error:
+                told.append(error)
+            finally:
+                connection.close()
+
+        with transaction.atomic():
+            locked = Rule.objects.select_for_update(no_key=True).get(pk=rule.pk)
+            pause.gather_put_off(locked)
+            ending = threading.Thread(target=end)
+            ending.start()
+            ends_at = time.monotonic() + 10
+            while not waits():
+                assert time.monotonic() < ends_at
+            pause.end_rule_pause(locked)
+        ending.join()
+    assert told == []
+    assert pause_is_over(rule)
+    assert Timer.objects.filter(state="held", drip_id__isnull=True).count() == 0
+
+
+def waits() -> bool:
+    """Whether somebody waits for what this connection has locked."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))")
+        return cursor.fetchone() is not None
+
+
+def pause_is_over(rule: Rule) -> bool:
+    return not Pause.objects.filter(subject_id=rule.pk, ended_at=None).exists()
