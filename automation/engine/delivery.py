@@ -1,34 +1,42 @@
-"""Tells people: a notice goes out by mail, at least once, under the lease of its timer."""
+"""Tells people: a notice goes out by mail, at least once, a language at a time, under the lease of its timer."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import structlog
 
 from automation.catalog.action import Outcome
+from automation.core.erasing import ERASED
 from automation.engine.effects import EffectCall, OutsideDoor
 from automation.engine.notice_mails import compose
 from automation.models import Notice
 from automation.outbound.answers import OutboundError
 from automation.store.claims import Claimed, Settlement
-from automation.store.waves import Wave
+from automation.store.waves import Mailed, Wave
 
 log = structlog.get_logger(__name__)
-TRIES = 20
+TRIES = 20  # of each mail
 LONGEST_WAIT = 3600
+SENT, REFUSED, GIVEN_UP = "sent", "refused", "given up"
 
 
 def prepare(claimed: Claimed, *, now: datetime, timeout: float) -> EffectCall | None:
-    """The call that sends a notice; None when it was sent already, has nobody to go to, or is gone."""
-    notice = Notice.objects.filter(pk=claimed.subject_id or 0, tenant_id=claimed.tenant_id, sent_at=None).first()
-    if notice is None or not notice.recipients:
+    """The call that sends the mail of a notice that was tried the least; None when none is left to be sent.
+
+    One mail a call: who was mailed is written down before the next mail goes, and each has the whole time.
+    """
+    notice = _notice(claimed)
+    if notice is None or notice.sent_at is not None:
         return None
-    messages = compose(notice)
+    mails = [(_places(notice, mail.to), mail) for mail in compose(notice, only=_open(notice))]
+    if not mails:
+        return None
+    places, message = min(mails, key=lambda one: _tries(notice, one[0]))
 
     def act(door: OutsideDoor) -> Outcome:
         try:
-            for message in messages:
-                door.outbound.mail(message)
+            door.outbound.mail(message)
         except OutboundError as error:
             return error.outcome(Outcome)
         return Outcome.done()
@@ -43,21 +51,64 @@ def prepare(claimed: Claimed, *, now: datetime, timeout: float) -> EffectCall | 
         timeout=timeout,
         event={},
         connections={},
+        kept={"places": places},
     )
     return EffectCall(claimed=claimed, run_id=None, step_id=None, timeout=timeout, act=act, door=door)
 
 
-def settle(claimed: Claimed, outcome: Outcome, wave: Wave, *, now: datetime) -> None:
-    """Marks the notice as sent, or tries again later: a notice may come twice, but doesn't get lost."""
+def settle(call: EffectCall, outcome: Outcome, wave: Wave, *, now: datetime) -> None:
+    """Writes down whom a mail reached; the notice's next one goes at once, what failed is tried again later.
+
+    A mail that is refused, or failed too often, is given up and holds up no other. One may come twice, but none gets
+    lost.
+    """
+    claimed, notice = call.claimed, _notice(call.claimed)
     gone = Settlement(claimed.timer_id, claimed.lease_seq, None, None, None)
-    if outcome.state == "done":
-        wave.sent.append(claimed.subject_id or 0)
+    if notice is None:
         wave.settlements.append(gone)
-    elif claimed.deliveries >= TRIES or outcome.state == "rejected":
-        log.error("alarm", what="notice not sent", notice_id=claimed.subject_id, error=outcome.error[:500])
+        return
+    places = call.door.kept["places"]
+    tries = _tries(notice, places) + 1
+    state = _after(tries, outcome)
+    if state in (REFUSED, GIVEN_UP):
+        what = {"what": "notice not sent", "notice_id": notice.pk, "error": outcome.error[:500]}
+        log.error("alarm", **what, people=len(places))
+    changed = {str(place): state for place in places}
+    notice.mailed = {**notice.mailed, **changed}
+    left = [notice.mailed.get(str(place), 0) for place in _places(notice, _open(notice))]
+    ended = {notice.mailed.get(str(place)) for place in _places(notice, set(notice.recipients) - {ERASED})}
+    wave.mailed.append(Mailed(notice.pk, changed, sent=ended == {SENT}))
+    if not left:
         wave.settlements.append(gone)
-    else:
-        wait = min(2**claimed.deliveries, LONGEST_WAIT)
-        wave.settlements.append(
-            Settlement(claimed.timer_id, claimed.lease_seq, "deliver", now + timedelta(seconds=wait), None)
-        )
+        return
+    # No mail waits because of another: the wait comes once each that is left was tried as often.
+    wait = min(2 ** min(left), LONGEST_WAIT) if min(left) >= tries else 0
+    due_at = now + timedelta(seconds=wait)
+    wave.settlements.append(Settlement(claimed.timer_id, claimed.lease_seq, "deliver", due_at, None))
+
+
+def _notice(claimed: Claimed) -> Notice | None:
+    return Notice.objects.filter(pk=claimed.subject_id or 0, tenant_id=claimed.tenant_id).first()
+
+
+def _after(tries: int, outcome: Outcome) -> str | int:
+    """What is written of those whom the mail was for: a word once that is the last of it, else how often it failed."""
+    if outcome.state in ("done", "rejected"):
+        return SENT if outcome.state == "done" else REFUSED
+    return GIVEN_UP if tries >= TRIES else tries
+
+
+def _open(notice: Notice) -> set[str]:
+    """The addresses that are still to be mailed."""
+    found = ((address, notice.mailed.get(str(place), 0)) for place, address in enumerate(notice.recipients))
+    return {address for address, state in found if address != ERASED and isinstance(state, int)}
+
+
+def _places(notice: Notice, addresses: Sequence[str] | set[str]) -> list[int]:
+    return [place for place, address in enumerate(notice.recipients) if address in addresses]
+
+
+def _tries(notice: Notice, places: Sequence[int]) -> int:
+    """How often a mail failed, by whoever of them was tried most."""
+    states = (notice.mailed.get(str(place), 0) for place in places)
+    return max((state for state in states if isinstance(state, int)), default=0)

@@ -1,6 +1,6 @@
 """Puts a notice into mails, one for each language of those whom it goes to."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from django.conf import settings
 from django.core.mail import EmailMessage
@@ -15,15 +15,16 @@ from tenants.context import acting_for
 from tenants.models import Membership, Tenant
 
 
-def compose(notice: Notice) -> list[EmailMessage]:
+def compose(notice: Notice, *, only: Collection[str] | None = None) -> list[EmailMessage]:
     """The mails of a notice: its text, and how often it happened since the last one about the same subject.
 
-    Empty where it has no recipients.
+    Empty where it has no recipients, or none of those in `only`.
     """
     tenant = Tenant.objects.only("name", "slug", "language").get(pk=notice.tenant_id)
     with acting_for(tenant.pk):
         cases = _cases(notice)
-        groups = _by_language(notice.recipients, tenant)
+        wanted = [one for one in notice.recipients if one != ERASED and (only is None or one in only)]
+        groups = _by_language(wanted, tenant)
     return [_mail(notice, tenant, language, to, cases) for language, to in groups.items()]
 
 
@@ -38,7 +39,7 @@ def _by_language(recipients: Iterable[str], tenant: Tenant) -> dict[str, list[st
     people = Membership.objects.filter(is_active=True, user__email__in=list(recipients))
     own = dict(people.values_list("user__email", "language"))
     found: dict[str, list[str]] = {}
-    for address in (one for one in recipients if one != ERASED):
+    for address in recipients:
         found.setdefault(own.get(address) or tenant.language, []).append(address)
     return found
 

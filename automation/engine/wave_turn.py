@@ -140,7 +140,7 @@ class WaveTurn:
     def _came_back(self, one: Finished, inside: taking.InHand, wave: Wave) -> None:
         claimed = one.call.claimed
         if claimed.kind == "deliver":
-            delivery.settle(claimed, one.outcome, wave, now=inside.now)
+            delivery.settle(one.call, one.outcome, wave, now=inside.now)
             return
         (row, run), step = inside.of(claimed), inside.step(claimed)
         if row is None or run is None or step is None or step.row is None or step.row.state != "running":
@@ -183,14 +183,15 @@ class WaveTurn:
             self._intend(claimed, run, step, wave, done, admitted.admit(run, step, claimed))
 
     def _deliver(self, claimed: Claimed, inside: taking.InHand, wave: Wave, done: Done) -> None:
-        """A notice; one that took its worker with it too often is given up, as a step would be."""
-        call = None
-        if claimed.lost >= self.conf.lost_limit:
+        """A mail of a notice; one that took its worker with it too often is given up, as a step would be."""
+        call = delivery.prepare(claimed, now=inside.now, timeout=self.conf.step_timeout)
+        if call is None:
+            wave.settlements.append(_gone(claimed))
+        elif claimed.lost >= self.conf.lost_limit:
             log.error("alarm", what="poison notice", notice_id=claimed.subject_id, tenant_id=claimed.tenant_id)
+            delivery.settle(call, Outcome.rejected("It ended its workers."), wave, now=inside.now)
         else:
-            call = delivery.prepare(claimed, now=inside.now, timeout=self.conf.step_timeout)
-        done.calls += [call] if call else []
-        wave.settlements += [] if call else [_gone(claimed)]
+            done.calls.append(call)
 
     def _intend(
         self, claimed: Claimed, run: RunInHand, step: StepInHand, wave: Wave, done: Done, held: PutBack | None

@@ -19,8 +19,10 @@ class Notice(TenantOwned):
     text = models.TextField(default="", blank=True)
     # {language: [title, text]} for those whom it goes to in another one than the tenant's.
     said = models.JSONField(default=dict, db_default=Value({}, models.JSONField()), blank=True)
+    # {place in `recipients`: "sent", "refused", "given up", or how many tries have failed so far}
+    mailed = models.JSONField(default=dict, db_default=Value({}, models.JSONField()), blank=True)
     created_at = models.DateTimeField(db_default=Now())
-    sent_at = models.DateTimeField(null=True)
+    sent_at = models.DateTimeField(null=True)  # to all of them
 
     class Meta:
         constraints = [

@@ -75,6 +75,11 @@ SELECT u.tenant_id, u.run_id, u.step_id, u.event_id, u.reason, u.error, u.snapsh
        AS u (tenant_id, run_id, step_id, event_id, reason, error, snapshot)
 """
 
+MAILED = """
+UPDATE automation_notice n SET mailed = n.mailed || u.states::jsonb,
+       sent_at = CASE WHEN u.sent THEN clock_timestamp() ELSE n.sent_at END
+  FROM unnest(%s::bigint[], %s::text[], %s::bool[]) AS u (id, states, sent) WHERE n.id = u.id
+"""
 INSERT_NOTICE = """
 INSERT INTO automation_notice AS n (tenant_id, kind, subject, period, title, text, recipients, said, cases)
 VALUES (%s, %s, %s, %s, %s, %s, %s::jsonb, %s::jsonb, 1)

@@ -135,6 +135,14 @@ class NewNotice(NamedTuple):
     said: Mapping[str, tuple[str, str]] = {}
 
 
+class Mailed(NamedTuple):
+    """What became of one mail of a notice, by the places of those whom it was for; `sent` once all were mailed."""
+
+    notice_id: int
+    states: Mapping[str, str | int]
+    sent: bool
+
+
 def dumps(value: Any) -> str | None:
     """JSON as the database takes it; None stays NULL."""
     return None if value is None else json.dumps(value, separators=(",", ":"), default=str)
@@ -156,7 +164,7 @@ class Wave:
     failed: list[tuple[int, int]] = field(default_factory=list)  # (tenant, rule) of runs that failed: not written
     dead: list[NewDeadLetter] = field(default_factory=list)
     notices: list[NewNotice] = field(default_factory=list)
-    sent: list[int] = field(default_factory=list)
+    mailed: list[Mailed] = field(default_factory=list)
     timers: list[NewTimer] = field(default_factory=list)
     settlements: list[Settlement] = field(default_factory=list)
     held: list[int] = field(default_factory=list)  # timers of paused runs, put back and then held
@@ -181,7 +189,7 @@ class Wave:
             rows = [(*letter[:6], dumps(letter.snapshot)) for letter in self.dead]
             statements.count(wave_sql.INSERT_DEAD_LETTERS, statements.columns(rows))
         self.timers += _insert_notices(self.notices)
-        _mark_sent(self.sent)
+        _write_mailed(self.mailed)
 
     def _write_rows(self) -> None:
         _check_moves(self.steps, STEP_MOVES)
@@ -228,9 +236,10 @@ def _insert_notices(notices: Iterable[NewNotice]) -> list[NewTimer]:
     return made
 
 
-def _mark_sent(sent: Sequence[int]) -> None:
-    if sent:
-        statements.count("UPDATE automation_notice SET sent_at = clock_timestamp() WHERE id = ANY(%s)", [list(sent)])
+def _write_mailed(mailed: Sequence[Mailed]) -> None:
+    if mailed:
+        rows = [(one.notice_id, dumps(one.states), one.sent) for one in mailed]
+        statements.count(wave_sql.MAILED, statements.columns(rows))
 
 
 class StepIds:

@@ -63,7 +63,12 @@ NAMES_NOBODY: dict[str, dict[str, str]] = {
     },
     "automation.installation": {"place": "numbers of the database server"},
     "automation.lane": {"pool": SETTING},
-    "automation.notice": {"kind": CODE, "subject": "a kind and a number, or a digest", "period": "a time"},
+    "automation.notice": {
+        "kind": CODE,
+        "subject": "a kind and a number, or a digest",
+        "period": "a time",
+        "mailed": "numbers and words of the program's own",
+    },
     "automation.ownaddress": {"address": SETTING},
     "automation.pause": {"scope": CODE, "level": CODE, "keep": CODE},
     "automation.retention": {"removed": "numbers by table"},
