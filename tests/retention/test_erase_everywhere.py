@@ -11,6 +11,8 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db import IntegrityError, connection, models, transaction
 
 from automation.catalog.mentions import may_mention
+from automation.engine.notice_mails import compose
+from automation.engine.retention import elsewhere
 from automation.engine.retention.elsewhere import columns_with_mentions
 from automation.engine.retention.tables import owned
 from automation.extend import erase
@@ -229,6 +231,39 @@ def test_the_staffs_log_forgets_what_records_of_the_tenant_were_called() -> None
         assert erase("helpdesk.customer", customer.pk).changed["entries of the staff's log"] == 2
     said = list(LogEntry.objects.order_by("id").values_list("object_repr", flat=True))
     assert said == ["[erased]", "Call [erased]", f"Call {NAME}"]
+
+
+def test_of_a_record_that_is_gone_the_staffs_log_forgets_only_what_was_this_tenants(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In pages of one entry."""
+    monkeypatch.setattr(elsewhere, "PAGE", 1)
+    world, other = make_world(), make_world()
+    customer = world.customer(name=NAME, email=MAIL)
+    for each in (world, other):
+        ticket = each.ticket(subject="Call")
+        log = {"content_type": ContentType.objects.get_for_model(Ticket), "object_id": ticket.pk}
+        LogEntry.objects.create(user=each.ana.user, object_repr=f"Call {NAME}", action_flag=CHANGE, **log)
+        with each.acting():
+            ticket.delete()
+    with world.acting():
+        counted = erase("helpdesk.customer", customer.pk, dry_run=True).changed
+        done = erase("helpdesk.customer", customer.pk).changed
+    assert done["entries of the staff's log"] == counted["entries of the staff's log"] == 1
+    said = LogEntry.objects.order_by("id").values_list("object_repr", flat=True)
+    assert list(said) == ["Call [erased]", f"Call {NAME}"]
+
+
+def test_no_half_of_an_address_is_left_to_be_mailed() -> None:
+    world = make_world()
+    customer = world.customer(name=NAME, email=MAIL)
+    with world.acting():
+        addresses = [MAIL, f"not.{MAIL}", "ana@person.example"]
+        Notice.objects.create(kind="x", subject="x", period="x", recipients=addresses)
+        erase("helpdesk.customer", customer.pk)
+        notice = Notice.objects.get(kind="x")
+    assert notice.recipients == ["[erased]", "[erased]", "ana@person.example"]
+    assert [mail.to for mail in compose(notice)] == [["ana@person.example"]]
 
 
 def test_the_audit_changes_for_nothing_else() -> None:

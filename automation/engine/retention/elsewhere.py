@@ -13,7 +13,7 @@ from automation.catalog.mentions import mentions
 from automation.core.erasing import ERASED, Needles
 from automation.engine.retention.tables import owned
 from automation.engine.retention.terms import PAGE
-from automation.models import Backtest, BulkJob, Connection, ConnectionCall, DeadLetter, Notice, Pause
+from automation.models import Backtest, BulkJob, Connection, ConnectionCall, DeadLetter, Event, Notice, Pause
 from automation.store import mentions as stored
 from automation.store.owned_rows import Table
 from tenants.models import AuditEntry
@@ -28,6 +28,7 @@ OURS: Mapping[type[models.Model], tuple[str, ...]] = {
     Notice: ("title", "text", "said", "recipients"),
     Pause: ("reason", "actor", "resumed_by", "ended_by"),
 }
+WHOLE = {(Notice, "recipients")}  # lists of addresses: what is left of one would be somebody else's, and be mailed
 Note = Callable[[str, Sequence[tuple[Any, ...]]], None]
 
 
@@ -66,16 +67,21 @@ class Elsewhere:
         self, model: type[models.Model], kinds: Sequence[stored.Column], found: Sequence[tuple[Any, ...]]
     ) -> Iterator[tuple[Any, ...]]:
         for key, *values in found:
-            new = [self._value(one, kind) for one, kind in zip(values, kinds, strict=True)]
+            new = [
+                self._value(one, kind, whole=(model, kind.name) in WHOLE)
+                for one, kind in zip(values, kinds, strict=True)
+            ]
             if new != values:
                 yield (key, *new)
 
-    def _value(self, value: Any, kind: stored.Column) -> Any:
-        """Values of JSON come and go as texts."""
+    def _value(self, value: Any, kind: stored.Column, *, whole: bool) -> Any:
+        """Values of JSON come and go as texts; of a `whole` list each entry with a word is erased altogether."""
         if value is None or not kind.is_json:
             return self.needles.scrub(value)
         before = json.loads(value)
         after = self.needles.scrub(before)
+        if whole:
+            after = [old if old == new else ERASED for old, new in zip(before, after, strict=True)]
         return value if after == before else json.dumps(after, ensure_ascii=False)
 
     def log_of(self, model: type[models.Model], record: int) -> None:
@@ -85,28 +91,48 @@ class Elsewhere:
         for word in self.needles.words:
             named |= models.Q(object_repr__icontains=word) | models.Q(change_message__icontains=word)
         theirs = models.Q(content_type=own, object_id=str(record))
-        found = LogEntry.objects.filter(theirs | named if self.needles.words else theirs).select_related("content_type")
-        changed = []
-        for entry in found.iterator(chunk_size=PAGE):
-            is_own = (entry.content_type_id, entry.object_id) == (own.pk, str(record))
-            if is_own or self._is_ours(entry):
+        found = LogEntry.objects.filter(theirs | named if self.needles.words else theirs).order_by("pk")
+        after = 0
+        while True:
+            with transaction.atomic():
+                page = list(found.filter(pk__gt=after).select_related("content_type")[:PAGE])
+                if not page:
+                    return
+                self._log_page(page, own=(own.pk, str(record)))
+            after = page[-1].pk
+
+    def _log_page(self, page: Sequence[LogEntry], *, own: tuple[int, str]) -> None:
+        ours, changed = self._ours(page), []
+        for entry in page:
+            is_own = (entry.content_type_id, entry.object_id) == own
+            if is_own or entry.pk in ours:
                 was = (entry.object_repr, entry.change_message)
                 entry.object_repr = ERASED if is_own else self.needles.scrub(entry.object_repr)[:200]
                 entry.change_message = self.needles.scrub(entry.change_message)
                 changed += [entry] if was != (entry.object_repr, entry.change_message) else []
         self.note("entries of the staff's log", [(entry.pk,) for entry in changed])
-        if not self.dry_run:
-            LogEntry.objects.bulk_update(changed, ["object_repr", "change_message"], batch_size=PAGE)
+        if changed and not self.dry_run:
+            LogEntry.objects.bulk_update(changed, ["object_repr", "change_message"])
 
-    def _is_ours(self, entry: LogEntry) -> bool:
-        """Whether the record of an entry is this tenant's: nobody can tell of one that is gone."""
-        model = entry.content_type.model_class() if entry.content_type else None
-        if model is None or not any(field.attname == "tenant_id" for field in model._meta.concrete_fields):
-            return False
-        if not str(entry.object_id).isdecimal():
-            return False
-        rows = model._base_manager.filter(pk=entry.object_id)
-        return rows.filter(tenant_id=self.tenant_id).exists() or not rows.exists()
+    def _ours(self, page: Sequence[LogEntry]) -> set[int]:
+        """Those of the entries that are about a record of this tenant; of one that is gone only an event can tell."""
+        ours: set[int] = set()
+        for kind in {entry.content_type for entry in page if entry.content_type is not None}:
+            model = kind.model_class()
+            if model is None or not any(field.attname == "tenant_id" for field in model._meta.concrete_fields):
+                continue
+            about = {
+                entry.pk: int(entry.object_id)
+                for entry in page
+                if entry.content_type_id == kind.pk and entry.object_id and entry.object_id.isdecimal()
+            }
+            records = set(about.values())
+            there = dict(model._base_manager.filter(pk__in=records).values_list("pk", "tenant_id"))
+            events = Event.objects.filter(model=model._meta.label_lower, record__in=records - there.keys())
+            gone = set(events.values_list("record", flat=True).distinct())
+            theirs = gone | {pk for pk, tenant_id in there.items() if tenant_id == self.tenant_id}
+            ours |= {pk for pk, record in about.items() if record in theirs}
+        return ours
 
 
 def columns_with_mentions() -> dict[type[models.Model], tuple[str, ...]]:
