@@ -24,6 +24,7 @@ from automation.definitions.pointers import problems_of
 from automation.definitions.schema import ActionStep, RetryPart
 from automation.definitions.scope import ANY_KIND, Scope
 
+MAX_CONNECTIONS = 10  # of one step
 LONGEST_RETRYING = 7 * 86_400
 
 
@@ -92,8 +93,13 @@ def _arguments(step: ActionStep, action: Action, pointer: str, scope: Scope) -> 
 
 
 def _check_arguments(action: Action, arguments: ActionParams, pointer: str, scope: Scope, names: Names) -> None:
-    for place in places(arguments, pointer):
+    found = list(places(arguments, pointer))
+    for place in found:
         _check_place(place, scope, names)
+    used = {place.value for place in found if isinstance(place.marker, ConnectionRef)}
+    if len(used) > MAX_CONNECTIONS and not scope.published:
+        message = _("A step uses at most %(limit)s connections; this one uses %(count)s.")
+        scope.wrong(pointer, message % {"limit": MAX_CONNECTIONS, "count": len(used)}, "too_many_connections")
     on = frozenset() if scope.trigger is None else scope.trigger.on
     context = CheckContext(
         model="" if scope.trigger is None else scope.trigger.model,

@@ -91,7 +91,7 @@ class StepExecution(TenantOwned):
     deliveries = models.IntegerField(default=0, db_default=0)
     effect_state = models.CharField(max_length=10, default="none", db_default="none")
     # Where it has a place while it may be on its way: the name of its connection, or "#12 #57" where it uses several.
-    connection = models.CharField(max_length=80, default="", db_default="", blank=True)
+    connection = models.TextField(default="", db_default="", blank=True)
     idempotency_key = models.CharField(max_length=64, default="", db_default="", blank=True)
     request_sha256 = models.CharField(max_length=64, default="", db_default="", blank=True)
     input = models.JSONField(null=True)

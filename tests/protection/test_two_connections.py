@@ -9,6 +9,7 @@ import pytest
 from automation.catalog import registry
 from automation.catalog.action import Outcome
 from automation.core import breaker
+from automation.core.errors import DefinitionError
 from automation.engine.effects import EffectCall, Finished
 from automation.extend import Action, ActionParams, ConnectionRef, Effect, OutsideContext, PreviewContext
 from automation.models import Connection, ConnectionCall
@@ -105,3 +106,37 @@ def test_only_the_one_that_failed_is_found_down(world: World) -> None:
     world.run()
     assert of(world, "hook").breaker == breaker.CLOSED
     assert set(world.states(both)) == {"succeeded"}
+
+
+class Spread(Forward):
+    """Tells many systems."""
+
+    kind, version, label = "spread", 1, "Spread"
+
+    class Params(ActionParams):
+        """Whom."""
+
+        targets: dict[str, Annotated[str, ConnectionRef("webhook")]]
+
+
+def test_a_step_uses_at_most_ten_connections_and_has_a_place_with_each(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(registry.actions, "spread@1", Spread())
+    names = [f"partner {number}" for number in range(11)]
+    for name in names:
+        world.connection(name)
+    with world.acting():
+        for number, name in enumerate(names):
+            Connection.objects.filter(name=name).update(id=9_000_000_000_000_000_000 + number)
+
+    def spread(some: list[str]) -> dict[str, Any]:
+        return step("all", "spread", targets={f"t{number}": name for number, name in enumerate(some)})
+
+    with pytest.raises(DefinitionError) as refused:
+        world.rule("Too many", spread(names))
+    assert [(one.pointer, one.code) for one in refused.value.problems] == [("/steps/0/params", "too_many_connections")]
+    all_ = world.rule("All", spread([*names[:10], names[0]]))
+    change_some(world, 1)
+    world.run()
+    assert world.states(all_) == ["succeeded"]
