@@ -18,6 +18,7 @@ from automation.store.claims import Claimed
 DOWN = "endpoint_down"
 OFF_WAIT = 3600.0  # seconds; who switches the connection on again hurries what waits
 SPREAD = 50  # what waits for the same moment comes back within five seconds, a tenth apart
+TRIAL_LOOK = 5.0  # who comes while a system is being tried looks again soon: whether it succeeded is known by then
 BUSY_WAIT, LONGEST_BUSY_WAIT = 0.25, 8.0
 
 
@@ -60,6 +61,7 @@ class Admission:
         if connection.pk in self.trying:
             return None
         wait = (until - self.now).total_seconds() if until is not None else 0.0
+        wait = min(wait, TRIAL_LOOK) if state == HALF_OPEN else wait
         return PutBack(max(wait, 1.0) + run_id % SPREAD / 10, DOWN)
 
     def _full(self, connection: Connection, claimed: Claimed) -> PutBack | None:

@@ -11,7 +11,7 @@ from automation.engine import connections, health
 from automation.engine.effects import EffectCall, Finished
 from automation.engine.operate import pause
 from automation.models import Connection, ConnectionCall, Event, Notice
-from automation.store import clock
+from automation.store import breakers, clock, pauses
 from tenants.models import AuditEntry
 from tests.engine.crew import Crew
 from tests.engine.world import World, make_world, step
@@ -92,6 +92,24 @@ def test_it_is_tried_with_one_step_and_goes_on_by_itself_when_it_answers(world: 
     assert of(world).breaker == "closed"
     assert set(world.states(rule)) == {"succeeded"}
     assert world.dead_letters() == []
+
+
+def test_who_comes_during_a_try_goes_on_soon_after_it_succeeded(world: World) -> None:
+    """The worker that tries doesn't see them any more when it lets go on what waits."""
+    world.connection()
+    rule = world.rule("Tell", hook())
+    hold = world.runner.timers.now() + breakers.PROBE
+    Connection._base_manager.update(breaker="half_open", breaker_until=hold, breaker_since=hold, breaker_trips=1)
+    with world.acting():
+        pauses.bump_rules(world.tenant.pk)
+    change_some(world, 1)
+    world.run_until_held()
+    assert world.states(rule) == ["pending endpoint_down"]
+    assert breakers.close(of(world).pk)
+    with world.acting():
+        pauses.bump_rules(world.tenant.pk)
+    world.pass_time(timedelta(seconds=10))
+    assert world.states(rule) == ["succeeded"]
 
 
 def test_after_a_day_without_a_success_it_is_off_until_somebody_switches_it_on(world: World) -> None:
