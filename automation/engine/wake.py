@@ -14,6 +14,7 @@ from automation.store import timers
 
 log = structlog.get_logger(__name__)
 SUSPICIOUS_SHARE = 0.2
+SHELVES_EVERY = 6  # rounds: each of them is looked at
 HELD_SWEEPS = 3  # so long one that died or froze amid the chores keeps others from them
 
 
@@ -28,6 +29,7 @@ class Sweeper:
     _answered_at: float | None = None
     _reap_from: float = -1e9
     _suspected: bool = False
+    _rounds: int = 0
 
     def __post_init__(self) -> None:
         self.upkeep = Upkeep(self.conf)
@@ -49,7 +51,8 @@ class Sweeper:
             if time.monotonic() >= self._reap_from and self._believable():
                 self._reap()
             self._heal()
-            heal_pauses()
+            heal_pauses(shelves_too=self._rounds % SHELVES_EVERY == 0)
+            self._rounds += 1
             self.upkeep.run()
         finally:
             timers.end_sweep("engine", holder=self.worker)

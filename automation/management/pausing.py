@@ -12,7 +12,7 @@ from automation.engine.rules import what_goes
 from automation.management.arguments import write_table
 from automation.management.naming import a_minute, rule_named, tenant_named
 from automation.management.verbs import NOTHING_CHANGED, person
-from automation.models import Connection
+from automation.models import Connection, Rule
 from tenants.context import acting_as, acting_for
 
 
@@ -65,6 +65,7 @@ def state(scope: str, subject_id: int | None) -> dict[str, Any]:
         open_pause = pause.find_pause(scope, subject_id)
         return {
             "scope": scope,
+            "off": scope == "rule" and Rule.objects.filter(pk=subject_id, on=False, off_mode="hold").exists(),
             "state": "running" if open_pause is None else "paused",
             "pause": _of_pause(open_pause),
             "dripping": _of_drip(pause.dripping(scope, subject_id)),

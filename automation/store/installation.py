@@ -14,6 +14,16 @@ SELECT h.* FROM (
     FROM automation_lane l JOIN tenants_tenant t ON t.id = l.tenant_id AND t.closed_at IS NULL) h
  WHERE h.events + h.steps > 0 ORDER BY h.tenant_id
 """
+CONCERNED = """
+SELECT l.tenant_id FROM automation_lane l JOIN tenants_tenant t ON t.id = l.tenant_id AND t.closed_at IS NULL
+ WHERE l.tenant_id > %(after)s
+   AND (EXISTS (SELECT 1 FROM automation_event e WHERE e.tenant_id = l.tenant_id AND e.matched_at IS NULL)
+        OR EXISTS (SELECT 1 FROM automation_timer x WHERE x.lane_id = l.id AND x.state = 'pending'
+                      AND x.due_at <= (SELECT automation_now()) AND x.kind = ANY(%(kinds)s))
+        OR EXISTS (SELECT 1 FROM automation_drip d WHERE d.tenant_id = l.tenant_id AND d.ended_at IS NULL
+                      AND d.next_at IS NOT NULL))
+ ORDER BY l.tenant_id
+"""
 ASTRAY = """
 SELECT EXISTS (SELECT 1 FROM automation_pause p
                  JOIN automation_lane l ON NOT l.hold_new OR (p.level <> 'new' AND NOT l.paused)
@@ -27,13 +37,9 @@ def holding() -> list[tuple[int, int, int]]:
     return [(row[0], row[1], row[2]) for row in found]
 
 
-def concerned() -> list[int]:
-    """The open tenants to whom it matters how a pause of all ends, in their order: something waits or is let out."""
-    dripping = statements.rows(
-        "SELECT DISTINCT d.tenant_id FROM automation_drip d JOIN tenants_tenant t ON t.id = d.tenant_id"
-        " WHERE d.ended_at IS NULL AND d.next_at IS NOT NULL AND t.closed_at IS NULL"
-    )
-    return sorted({row[0] for row in (*dripping, *holding())})
+def concerned(*, after: int) -> list[int]:
+    """Open tenants beyond `after` to whom it matters how a pause of all ends: something waits, or is let out."""
+    return [row[0] for row in statements.rows(CONCERNED, {"after": after, "kinds": STEP_KINDS})]
 
 
 def astray() -> bool:

@@ -114,8 +114,9 @@ def test_a_rule_is_switched_while_workers_end_its_pause_and_neither_waits_for_ev
             ending = threading.Thread(target=end)
             ending.start()
             ends_at = time.monotonic() + 10
-            while not waits():
+            while not (waiting := waits()):
                 assert time.monotonic() < ends_at
+            assert "FROM automation_pause" in waiting  # before it has locked anything else
             pause.end_rule_pause(locked)
         ending.join()
     assert told == []
@@ -123,11 +124,13 @@ def test_a_rule_is_switched_while_workers_end_its_pause_and_neither_waits_for_ev
     assert Timer.objects.filter(state="held", drip_id__isnull=True).count() == 0
 
 
-def waits() -> bool:
-    """Whether somebody waits for what this connection has locked."""
+def waits() -> str:
+    """The statement that waits for what this connection has locked; empty where none does."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT 1 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))")
-        return cursor.fetchone() is not None
+        cursor.execute("SELECT pg_stat_clear_snapshot()")  # else a transaction sees all the time what it saw first
+        cursor.execute("SELECT query FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))")
+        row = cursor.fetchone()
+    return row[0] if row else ""
 
 
 def pause_is_over(rule: Rule) -> bool:

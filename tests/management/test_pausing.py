@@ -136,3 +136,9 @@ def test_programs_read_what_deleting_and_restoring_a_rule_did(acme: Place) -> No
     assert listed["rule"] == rule.pk
     back = json.loads(told("automation_undelete", str(rule.pk), "--tenant", "acme", "--json"))
     assert back == {"rule": rule.pk, "restored": True}
+
+
+def test_whoever_resumes_a_rule_that_is_off_is_told_that_it_goes_on_later(acme: Place) -> None:
+    rule = make_rule(acme.tenant, on=False)
+    pause.pause_rule(rule.pk, "x")
+    assert "when it is switched on" in told("automation_resume", "--tenant", "acme", "--rule", str(rule.pk))

@@ -85,3 +85,25 @@ def test_lanes_are_locked_last_and_in_their_order_whichever_drip_comes_first(sto
         holder.rollback()
         look.join()
     assert store.value("SELECT count(*) FROM automation_timer WHERE state = 'pending'") == 2
+
+
+def test_drips_that_wait_for_a_matcher_keep_none_of_the_others_from_its_turn(store: Store) -> None:
+    store.lanes(201)
+    lanes = "(SELECT l.id, l.tenant_id, row_number() OVER (ORDER BY l.id) AS n FROM automation_lane l) l"
+    store.run(
+        "INSERT INTO automation_event (tenant_id, kind, change, model, name, facts, actor, source, batch,"
+        " body_sha256, depth, path) SELECT l.tenant_id, 'record_changed', 'updated', 'helpdesk.ticket', '', '{}', '',"
+        f" 'person', '', '', 0, '[]' FROM {lanes}"
+        " WHERE l.n <= 200"
+    )
+    store.run(
+        "INSERT INTO automation_drip (tenant_id, scope, rate, next_at, kept_until)"
+        " SELECT l.tenant_id, 'tenant', 600, now() - interval '2 seconds' + l.n * interval '1 millisecond', e.id"
+        f" FROM {lanes} LEFT JOIN automation_event e ON e.tenant_id = l.tenant_id"
+    )
+    store.run(
+        "INSERT INTO automation_timer (lane_id, tenant_id, kind, state, due_at, drip_id)"
+        f" SELECT l.id, l.tenant_id, 'step', 'held', now(), d.id FROM {lanes}"
+        " JOIN automation_drip d ON d.tenant_id = l.tenant_id WHERE l.n = 201"
+    )
+    assert any(store.value(LET_OUT) for _look in range(20))

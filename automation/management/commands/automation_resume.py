@@ -49,6 +49,8 @@ class Command(BaseCommand):
             write_json(self.stdout, found)
             return
         pausing.say(self.stdout, found)
+        if scope == "rule" and found.get("off"):
+            self.stdout.write("The rule is off: what it holds goes on, at once, when it is switched on.")
         if options["dry_run"]:
             pausing.say_would(self.stdout, found["would"])
 

@@ -33,7 +33,8 @@ END $$;
 
 -- Makes held timers of each drip, or of one, due that should have gone by now, and none beforehand: when no worker lives, nothing
 -- piles up that would go at once later. Those of one look are due one after the other, within p_late, by when the next one comes. Without a rate a portion goes at each look, so no transaction is long. Every pump asks once a
--- moment, and for one drip one of them finds it unlocked. What is held under another pause stays. Lanes are locked at the end, in
+-- moment, and for one drip one of them finds it unlocked. They are looked at in no order: where more than 200 are due, those that
+-- only wait for a matcher keep nobody from their turn. What is held under another pause stays. Lanes are locked at the end, in
 -- their order. Answers how many timers were let out.
 CREATE OR REPLACE FUNCTION automation_let_out(p_late interval, p_drip bigint DEFAULT NULL) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
@@ -46,7 +47,7 @@ BEGIN
     SELECT x.id, x.tenant_id, x.rate, x.next_at, x.paced_at, x.kept_until FROM automation_drip x
       JOIN automation_lane l ON l.tenant_id = x.tenant_id AND NOT l.paused
      WHERE x.ended_at IS NULL AND x.next_at <= t AND (p_drip IS NULL OR x.id = p_drip)
-     ORDER BY x.next_at LIMIT 200 FOR NO KEY UPDATE OF x SKIP LOCKED
+     ORDER BY random() LIMIT 200 FOR NO KEY UPDATE OF x SKIP LOCKED
   LOOP
     EXIT WHEN v_all >= 2 * c_portion;
     v_most := c_portion;
