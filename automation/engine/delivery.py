@@ -71,8 +71,8 @@ def settle(call: EffectCall, outcome: Outcome, wave: Wave, *, now: datetime) -> 
     tries = _tries(notice, places) + 1
     state = _after(tries, outcome)
     if state in (REFUSED, GIVEN_UP):
-        what = {"what": "notice not sent", "notice_id": notice.pk, "error": outcome.error[:500]}
-        log.error("alarm", **what, people=len(places))
+        error, people = outcome.error[:500], len(places)
+        log.error("alarm", what="notice not sent", notice_id=notice.pk, error=error, people=people)
     changed = {str(place): state for place in places}
     notice.mailed = {**notice.mailed, **changed}
     left = [notice.mailed.get(str(place), 0) for place in _places(notice, _open(notice))]

@@ -185,12 +185,11 @@ class WaveTurn:
     def _deliver(self, claimed: Claimed, inside: taking.InHand, wave: Wave, done: Done) -> None:
         """A mail of a notice; one that took its worker with it too often is given up, as a step would be."""
         call = delivery.prepare(claimed, now=inside.now, timeout=self.conf.step_timeout)
-        if call is None:
-            wave.settlements.append(_gone(claimed))
-        elif claimed.lost >= self.conf.lost_limit:
+        wave.settlements += [] if call else [_gone(claimed)]
+        if call and claimed.lost >= self.conf.lost_limit:
             log.error("alarm", what="poison notice", notice_id=claimed.subject_id, tenant_id=claimed.tenant_id)
             delivery.settle(call, Outcome.rejected("It ended its workers."), wave, now=inside.now)
-        else:
+        elif call:
             done.calls.append(call)
 
     def _intend(
