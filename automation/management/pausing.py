@@ -65,7 +65,7 @@ def state(scope: str, subject_id: int | None) -> dict[str, Any]:
         open_pause = pause.find_pause(scope, subject_id)
         return {
             "scope": scope,
-            "off": scope == "rule" and Rule.objects.filter(pk=subject_id, on=False, off_mode="hold").exists(),
+            "off": scope == "rule" and Rule.objects.filter(pk=subject_id or 0, on=False, off_mode="hold").exists(),
             "state": "running" if open_pause is None else "paused",
             "pause": _of_pause(open_pause),
             "dripping": _of_drip(pause.dripping(scope, subject_id)),

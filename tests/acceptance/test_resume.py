@@ -166,7 +166,7 @@ def within_tenth(seconds: float, wanted: float) -> bool:
 def never_faster(starts: Sequence[float], site: Site, *, rate: int) -> bool:
     """Whether at no moment since the resume more had started than the rate allows."""
     with site.acting():
-        since = Drip.objects.get(tenant=site.tenant).since.timestamp()
+        since = Drip.objects.get(tenant=site.tenant, scope="tenant").since.timestamp()
     return all(start >= since + place / rate for place, start in enumerate(starts))
 
 
