@@ -48,7 +48,7 @@ SETTINGS = {
     "control_poll": "seconds between two looks for cancelled runs whose effect is on its way, bulk jobs, drips, records"
     " to be taken up, and pauses that end by themselves",
     "retention": "seconds between two rounds of retention for a tenant; 0: only by `automation_prune`",
-    "step_timeout": "seconds that the mail of a notice may take",
+    "step_timeout": "seconds that one mail of a notice may take",
     "step_timeout_max": "seconds that an outside step may take, whatever it asks for",
     "allow_loopback": "lets connections lead to this machine, and without TLS ¹",
     "loop_guard": "off: no rule is suppressed for a loop, but for the budget ²",
