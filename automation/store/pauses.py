@@ -72,10 +72,14 @@ def count_dropped(pause_id: int, *, events: int, runs: int) -> None:
         )
 
 
-def set_place(pause_id: int, place: int) -> None:
-    """Notes up to which tenant the end of the installation's pause has come."""
+def set_place(pause_id: int, place: int, *, since: datetime) -> bool:
+    """Notes up to which tenant the end of the installation's pause has come; False where it is ended otherwise now."""
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE automation_pause SET place = %s WHERE id = %s", [place, pause_id])
+        cursor.execute(
+            "UPDATE automation_pause SET place = %s WHERE id = %s AND ended_at IS NULL AND resumed_at = %s",
+            [place, pause_id, since],
+        )
+        return cursor.rowcount == 1
 
 
 def lock(pause_id: int, *, since: datetime | None = None) -> bool:

@@ -12,9 +12,9 @@ from operating import place as new_place
 
 from automation.engine.operate import pause, resume
 from automation.engine.operate.pause import Choice
-from automation.models import Connection, Event, Pause, Rule, Run, Timer
+from automation.models import Connection, Drip, Event, Pause, Rule, Run, Timer
 from automation.store import clock
-from tenants.context import acting_for
+from tenants.context import acting_for, every_tenant
 from tenants.models import AuditEntry
 
 SCOPES = ["tenant", "rule", "connection", "installation"]
@@ -82,6 +82,66 @@ def test_whoever_decides_last_about_a_pause_decides(acme: Place) -> None:
 
     assert Run.objects.get(pk=run.pk).state == "running"
     assert pause.open_pause() is None
+
+
+def test_an_earlier_choice_for_the_installation_takes_no_tenant_from_a_later_one(acme: Place) -> None:
+    run = make_live_run(make_rule(acme.tenant))
+    pause.pause_installation(reason="restored from a backup")
+    found = pause.find_pause("installation")
+    assert found is not None
+    going = resume.decide(found, Choice())
+    resume.decide(found, Choice("drop"))
+    assert going is not None
+
+    assert not pause.end_installation(going)
+    assert Pause.objects.get(ended_at=None).place is None
+    with every_tenant():
+        pause.resume_due()
+
+    assert Run.objects.get(pk=run.pk).state == "cancelled"
+
+
+def test_an_earlier_choice_of_at_once_leaves_the_rate_of_a_later_one(acme: Place) -> None:
+    make_live_run(make_rule(acme.tenant))
+    pause.pause(reason="x")
+    pause.resume(Choice(rate=60))
+    pause.pause(reason="y")
+    found = pause.find_pause("tenant")
+    assert found is not None
+    going = resume.decide(found, Choice())
+    resume.decide(found, Choice(rate=60))
+    assert going is not None
+
+    assert not resume.drop_and_hold(going)
+
+    assert Drip.objects.get(scope="tenant", ended_at=None).rate == 60
+
+
+@pytest.mark.parametrize("scope", ["tenant", "rule", "connection"])
+def test_a_drop_of_what_is_still_let_out_ends_where_somebody_pauses_anew(acme: Place, scope: str) -> None:
+    rule, hook = make_rule(acme.tenant), make_hook(acme)
+    first = stop(scope, rule, hook, "first")
+    drip = (
+        Drip.objects.create(
+            tenant=acme.tenant,
+            pause=first,
+            scope=scope,
+            subject_id=first.subject_id,
+            rate=60,
+            since=clock.now(),
+            next_at=clock.now(),
+        )
+        if scope == "tenant"
+        else Drip.objects.get(scope=scope, ended_at=None)
+    )
+    Drip.objects.filter(pk=drip.pk).update(next_at=clock.now(), rate=60, pause=first)
+    Pause.objects.filter(pk=first.pk).update(ended_at=clock.now())
+    going = resume.Going(first, Choice("drop"), clock.now(), drip=drip)
+    assert going.is_so_still()
+
+    stop(scope, rule, hook, "second")
+
+    assert not going.is_so_still()
 
 
 @pytest.mark.django_db(transaction=True)

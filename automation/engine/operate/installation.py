@@ -121,7 +121,8 @@ def end_installation(going: Going) -> bool:
         with acting_for(tenant_id, current_actor()):
             if open_pause() is None and not drop_and_hold(going):
                 return False
-        pauses.set_place(pause.pk, tenant_id)
+        if not pauses.set_place(pause.pk, tenant_id, since=going.moment):
+            return False
         if going.over and tenant_id != waiting[-1]:
             return False
     with transaction.atomic():

@@ -63,14 +63,22 @@ AT_ONCE = Choice()
 class Going:
     """A pause that is being ended: the choice is written into it, since `moment`; whoever works stops at `ends_at`.
 
-    With `ended` it is over, and what is still let out after it gets another choice.
+    With `drip` it is over, and what that drip still lets out after it gets another choice.
     """
 
     pause: Pause
     choice: Choice
     moment: datetime
     ends_at: float = math.inf
-    ended: bool = False
+    drip: Drip | None = None
+
+    def is_so_still(self) -> bool:
+        """Whether nobody has decided otherwise meanwhile; a pause that isn't over is locked."""
+        if self.drip is None:
+            return pauses.lock(self.pause.pk, since=self.moment)
+        # Whoever pauses anew makes the drip of a rule or connection the shelf of the new pause.
+        drip = Drip.objects.filter(pk=self.drip.pk, pause_id=self.pause.pk, ended_at=None, next_at__isnull=False)
+        return drip.exists() and (self.pause.scope != "tenant" or find_pause("tenant") is None)
 
     @property
     def over(self) -> bool:
@@ -135,7 +143,7 @@ def batches(going: Going, work: Callable[[], int]) -> bool:
     """
     while True:
         with transaction.atomic():
-            if not going.ended and not pauses.lock(going.pause.pk, since=going.moment):
+            if not going.is_so_still():
                 return False
             if not work():
                 return True
@@ -171,11 +179,15 @@ def drop_and_hold(going: Going) -> bool:
     if before is not None and not _drop(going, tenant_id, before=before, due=held):
         return False
     if choice.rate is None or choice.keep == "drop":
-        still = dripping()
-        # The end of the installation's leaves alone what a tenant chose for itself.
-        if still is not None and (pause.scope == "tenant" or still.drip.pause_id == pause.pk):
-            drips.change_rate(still.drip.pk, None)
-        return True
+
+        def let_go() -> int:
+            still = dripping()
+            # The end of the installation's leaves alone what a tenant chose for itself.
+            if still is not None and (pause.scope == "tenant" or still.drip.pause_id == pause.pk):
+                drips.change_rate(still.drip.pk, None)
+            return 0
+
+        return batches(going, let_go)
     kept_until = drips.last_kept(tenant_id)
 
     def hold() -> int:
@@ -238,7 +250,7 @@ def _change_pace(choice: Choice) -> None:
     tenant_id, pause, moment = current_tenant(), still.drip.pause, clock.now()
     before = choice.dropped_before(moment)
     if before is not None:  # what came since isn't the pause's any more
-        going = Going(pause, choice, pause.resumed_at or moment, ended=True)
+        going = Going(pause, choice, pause.resumed_at or moment, drip=still.drip)
         _drop(going, tenant_id, before=min(before, still.drip.since), due=False)
     dropped_events, dropped_runs = pause.dropped_events, pause.dropped_runs
     with transaction.atomic():

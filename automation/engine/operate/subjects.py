@@ -99,7 +99,8 @@ def _change_pace(scope: str, subject_id: int, choice: Choice) -> None:
         if pause is None:
             raise Refused(_("No pause has held this: cancel its runs instead."))
         dropped = pause.dropped_runs
-        drop_held(Going(pause, choice, moment, ended=True), partial(drips.held_in, still.drip.pk, before=before))
+        going = Going(pause, choice, moment, drip=still.drip)
+        drop_held(going, partial(drips.held_in, still.drip.pk, before=before))
         pause.refresh_from_db(fields=["dropped_runs"])
         dropped = pause.dropped_runs - dropped
     with transaction.atomic():

@@ -128,7 +128,9 @@ class Elsewhere:
             }
             records = set(about.values())
             there = dict(model._base_manager.filter(pk__in=records).values_list("pk", "tenant_id"))
-            events = Event.objects.filter(model=model._meta.label_lower, record__in=records - there.keys())
+            events = Event.objects.filter(
+                tenant_id=self.tenant_id, model=model._meta.label_lower, record__in=records - there.keys()
+            )
             gone = set(events.values_list("record", flat=True).distinct())
             theirs = gone | {pk for pk, tenant_id in there.items() if tenant_id == self.tenant_id}
             ours |= {pk for pk, record in about.items() if record in theirs}
