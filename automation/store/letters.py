@@ -89,7 +89,8 @@ def put_in_line(bulk_id: int) -> list[int]:
 def take_back(bulk_id: int, run_ids: Sequence[int]) -> int:
     """Makes the steps of locked runs dead again that a job has put into the line and no worker has begun.
 
-    Their timers go, their letters are open again, their runs are what they were; answers how many.
+    Their timers go, their letters are open again, their runs are what they were, and the job hasn't done them;
+    answers how many.
     """
     step_ids = [
         row[0]
@@ -101,6 +102,7 @@ def take_back(bulk_id: int, run_ids: Sequence[int]) -> int:
     ]
     for sql in (TAKE_BACK_STEPS, TAKE_BACK_RUNS, TAKE_BACK_LETTERS):
         statements.count(sql, [bulk_id, step_ids])
+    statements.count("UPDATE automation_bulkjob SET done = done - %s WHERE id = %s", [len(step_ids), bulk_id])
     return len(step_ids)
 
 

@@ -128,7 +128,8 @@ def test_it_stops_when_too_many_fail_again_and_takes_back_what_nobody_has_begun(
     assert bulk.work(late=1) == 0
 
     job.refresh_from_db()
-    assert (job.state, job.failed_again, job.done) == ("stopped", 2, 5)
+    assert (job.state, job.failed_again, job.done) == ("stopped", 2, 2)
+    assert (bulk.status(job.pk).tried, bulk.status(job.pk).in_line) == (2, 0)
     assert Notice.objects.get().title == "A retry of many dead letters has stopped"
     assert not Timer.objects.filter(run_id__isnull=False).exists()
     assert set(Run.objects.values_list("state", flat=True)) == {"failed"}
@@ -182,6 +183,7 @@ def test_cancelled_it_goes_no_further(acme: Place, rule: Rule) -> None:
     back = bulk.cancel(job.pk, "wrong ones")
 
     assert (back, bulk.cancel(job.pk), bulk.work(late=1)) == (2, 0, 0)
+    assert bulk.status(job.pk).tried == 1
     assert DeadLetter.objects.filter(resolved_at=None).count() == 5
     assert Timer.objects.count() == 1
 
