@@ -79,7 +79,7 @@ def set_place(pause_id: int, place: int, *, since: datetime) -> bool:
             "UPDATE automation_pause SET place = %s WHERE id = %s AND ended_at IS NULL AND resumed_at = %s",
             [place, pause_id, since],
         )
-        return cursor.rowcount == 1
+        return bool(cursor.rowcount == 1)
 
 
 def lock(pause_id: int, *, since: datetime | None = None) -> bool:
