@@ -4,10 +4,11 @@ import time
 from collections import Counter
 
 import pytest
-from acceptance.harness.clusters import CONTROL_POLL, DEADLINE, SWEEP
+from acceptance.harness.clusters import CONTROL_POLL, DEADLINE, SWEEP, Cluster
 from acceptance.harness.scenario import Site, delay, note, webhook
 from acceptance.harness.waiting import until
 from acceptance.harness.world import World
+from loopback_servers import Server
 
 from automation.engine import rules
 from automation.engine.operate import bulk, runs
@@ -184,8 +185,8 @@ def test_a_run_that_outlives_its_rules_limit_is_ended_by_the_workers(world: Worl
     world.check()
 
 
-def test_a_bulk_retry_keeps_its_pace_through_the_death_of_its_workers(world: World) -> None:
-    number, rate = 42, 10.0
+def with_dead_letters(world: World, number: int) -> tuple[Server, Site, Cluster]:
+    """So many dead letters of calls that were refused: the receiver, the tenant's site and its workers."""
     hook = world.server("webhooks")
     hook.prescribe(400, last="repeat")
     site = world.site(max_running=8)
@@ -194,6 +195,12 @@ def test_a_bulk_retry_keeps_its_pace_through_the_death_of_its_workers(world: Wor
     for _ in range(number // 6):  # so few of a rule that it isn't switched off
         site.backlog(site.rule([webhook()]), site.tickets(6))
     until(lambda: len(site.letters()) == number, within=60, about="dead letters", told=world.tails)
+    return hook, site, cluster
+
+
+def test_a_bulk_retry_keeps_its_pace_through_the_death_of_its_workers(world: World) -> None:
+    number, rate = 42, 10.0
+    hook, site, cluster = with_dead_letters(world, number)
     dead = len(hook.entries())
     hook.prescribe(200)
 
@@ -219,14 +226,7 @@ def test_a_bulk_retry_keeps_its_pace_through_the_death_of_its_workers(world: Wor
 
 def test_a_bulk_retry_that_fails_again_stops_with_what_is_under_way(world: World) -> None:
     number, rate, stop_after = 48, 10.0, 5
-    hook = world.server("webhooks")
-    hook.prescribe(400, last="repeat")
-    site = world.site(max_running=8)
-    site.connect(hook.url)
-    world.cluster(2)
-    for _ in range(number // 6):  # so few of a rule that it isn't switched off
-        site.backlog(site.rule([webhook()]), site.tickets(6))
-    until(lambda: len(site.letters()) == number, within=60, about="dead letters", told=world.tails)
+    hook, site, _cluster = with_dead_letters(world, number)
     dead = len(hook.entries())
 
     with site.acting():
@@ -245,14 +245,7 @@ def test_a_bulk_retry_that_fails_again_stops_with_what_is_under_way(world: World
 
 def test_a_bulk_retry_makes_no_burst_when_its_workers_come_back(world: World) -> None:
     number, rate = 42, 10.0
-    hook = world.server("webhooks")
-    hook.prescribe(400, last="repeat")
-    site = world.site(max_running=8)
-    site.connect(hook.url)
-    first = world.cluster(2)
-    for _ in range(number // 6):  # so few of a rule that it isn't switched off
-        site.backlog(site.rule([webhook()]), site.tickets(6))
-    until(lambda: len(site.letters()) == number, within=60, about="dead letters", told=world.tails)
+    hook, site, first = with_dead_letters(world, number)
     dead = len(hook.entries())
     hook.prescribe(200)
     with site.acting():

@@ -63,7 +63,7 @@ SOME = given(
 @settings(max_examples=8, **LOOSE)
 @SOME
 def test_every_loop_that_was_stopped_had_been_shown_before(db: None, drawn: list[Any], changes: list[Any]) -> None:
-    foreseen(drawn, changes)
+    assert not_foreseen(drawn, changes) == []
 
 
 @pytest.mark.long
@@ -72,11 +72,11 @@ def test_every_loop_that_was_stopped_had_been_shown_before(db: None, drawn: list
 def test_of_many_rules_every_loop_that_was_stopped_had_been_shown(
     db: None, drawn: list[Any], changes: list[Any]
 ) -> None:
-    foreseen(drawn, changes)
+    assert not_foreseen(drawn, changes) == []
 
 
-def foreseen(drawn: list[Any], changes: list[Any]) -> None:
-    """Each rule that the loop guard stopped had a loop among its findings."""
+def not_foreseen(drawn: list[Any], changes: list[Any]) -> list[Any]:
+    """Rules, all that there are, of which the loop guard stopped one that had no loop among its findings."""
     world = make_world()
     for place, one in enumerate(drawn):
         world.rule(f"Rule {place}", *one["steps"], **{name: value for name, value in one.items() if name != "steps"})
@@ -85,6 +85,6 @@ def foreseen(drawn: list[Any], changes: list[Any]) -> None:
         world.change(ticket, **{name: value})
     looped = {run.rule_id for run in world.runs() if run.reason == "loop_same_rule"}
     with world.acting():
-        for rule_id in looped:
-            kinds = [one.kind for one in findings_of(rule_id)]
-            assert "loop" in kinds, [(one["condition"], one["steps"]) for one in drawn]
+        if all("loop" in [one.kind for one in findings_of(rule_id)] for rule_id in looped):
+            return []
+    return [(one["condition"], one["steps"]) for one in drawn]

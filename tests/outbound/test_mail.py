@@ -81,13 +81,16 @@ def test_a_server_that_is_not_there_is_tried_again(door: MakeDoor, settings: Set
     assert failure(door("")).failing == "retry"
 
 
-def talking(*lines: bytes, until: bytes = b"") -> Any:
-    """A server that answers each command with the next line, and closes after the last."""
+def talking(*lines: bytes, until: bytes = b"", heard: list[bytes] | None = None) -> Any:
+    """A server that answers each command with the next line, and closes after the last; `heard` gets the commands."""
 
     def talk(client: socket.socket) -> None:
         for line in lines:
             client.sendall(line + b"\r\n")
-            if client.recv(65536) == until:
+            command = client.recv(65536)
+            if heard is not None:
+                heard.append(command)
+            if command == until:
                 return
 
     return talk
@@ -123,8 +126,10 @@ def test_a_server_that_fails_at_the_goodbye_has_taken_the_mail(
     door: MakeDoor, raw_server: RawServer, settings: Settings
 ) -> None:
     lines = (b"220 hi", b"250 hello", b"250 fine", b"250 fine", b"354 go on", b"250 taken")
-    use(settings, raw_server(talking(*lines)).port)
+    heard: list[bytes] = []
+    use(settings, raw_server(talking(*lines, heard=heard)).port)
     door("").mail(message())
+    assert [command[:4].lower() for command in heard][-2:] == [b"cont", b"quit"]
 
 
 @pytest.mark.case("R04")
