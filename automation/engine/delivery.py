@@ -21,6 +21,26 @@ LONGEST_WAIT = 3600
 SENT, REFUSED, GIVEN_UP = "sent", "refused", "given up"
 
 
+def begin(claimed: Claimed, wave: Wave, *, now: datetime, timeout: float, is_poison: bool) -> EffectCall | None:
+    """The call that sends the next mail of a notice; None where the wave says what becomes of it instead.
+
+    Of one that `is_poison` the mail at hand is given up, and all of a notice that no mail can be made of.
+    """
+    try:
+        call = prepare(claimed, now=now, timeout=timeout)
+    except Exception as error:
+        if not is_poison:
+            raise
+        log.exception("alarm", what="notice not sent", notice_id=claimed.subject_id, error=repr(error)[:500])
+        call = None
+    if call is None:
+        wave.settlements.append(Settlement(claimed.timer_id, claimed.lease_seq, None, None, None))
+    elif is_poison:
+        log.error("alarm", what="poison notice", notice_id=claimed.subject_id, tenant_id=claimed.tenant_id)
+        settle(call, Outcome.rejected("It ended its workers."), wave, now=now)
+    return None if is_poison else call
+
+
 def prepare(claimed: Claimed, *, now: datetime, timeout: float) -> EffectCall | None:
     """The call that sends the mail of a notice that was tried the least; None when none is left to be sent.
 

@@ -184,13 +184,9 @@ class WaveTurn:
 
     def _deliver(self, claimed: Claimed, inside: taking.InHand, wave: Wave, done: Done) -> None:
         """A mail of a notice; one that took its worker with it too often is given up, as a step would be."""
-        call = delivery.prepare(claimed, now=inside.now, timeout=self.conf.step_timeout)
-        wave.settlements += [] if call else [_gone(claimed)]
-        if call and claimed.lost >= self.conf.lost_limit:
-            log.error("alarm", what="poison notice", notice_id=claimed.subject_id, tenant_id=claimed.tenant_id)
-            delivery.settle(call, Outcome.rejected("It ended its workers."), wave, now=inside.now)
-        elif call:
-            done.calls.append(call)
+        is_poison = claimed.lost >= self.conf.lost_limit
+        call = delivery.begin(claimed, wave, now=inside.now, timeout=self.conf.step_timeout, is_poison=is_poison)
+        done.calls += [call] if call else []
 
     def _intend(
         self, claimed: Claimed, run: RunInHand, step: StepInHand, wave: Wave, done: Done, held: PutBack | None

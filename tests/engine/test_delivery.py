@@ -132,6 +132,19 @@ def test_a_mail_whose_worker_died_is_the_only_one_that_goes_again(world: World, 
     assert sent(world)
 
 
+def test_a_notice_that_no_mail_can_be_made_of_is_given_up(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def compose(*_args: object, **_more: object) -> None:
+        raise ValueError("a text of this release is broken")
+
+    monkeypatch.setattr(delivery, "compose", compose)
+    again_in_hand(world, lost=5)
+    world.run()
+    assert not [row for row in world.runner.timers._rows.values() if row.kind == "deliver"]
+    assert not sent(world)
+
+
 def test_a_mail_that_ends_its_workers_is_given_up_and_the_others_go(world: World, server: MailServer) -> None:
     again_in_hand(world, lost=5)
     world.run()
