@@ -160,6 +160,8 @@ def delete(connection: Connection) -> list[Rule]:
     """Deletes a connection and switches off the rules that name it, which it answers; their people are told."""
     tenant_id = connection.tenant_id
     with transaction.atomic(), acting_for(tenant_id):
+        # As whoever pauses or resumes it does, so that no pause is opened for it meanwhile.
+        Connection.objects.select_for_update(no_key=True).get(pk=connection.pk)
         for pause in Pause.objects.filter(
             scope="connection", tenant_id=tenant_id, subject_id=connection.pk, ended_at=None
         ):

@@ -57,15 +57,19 @@ def hold_due(drip_id: int, *, tenant_id: int, until: datetime, limit: int) -> in
     )
 
 
-def take_over(drip_id: int, *, tenant_id: int, limit: int) -> int:
-    """Puts under a paused tenant's drip what others of it would let out, of rules and connections; 0 at the end."""
+def take_over(drip_id: int, *, tenant_id: int, limit: int, above: int = 0) -> int:
+    """Puts under a paused tenant's drip what others of it would let out, of rules and connections; 0 at the end.
+
+    Those that let out no more than `above` a minute stay.
+    """
     return _held(
         drip_id,
         "SELECT x.id FROM automation_timer x WHERE x.state = 'held' AND x.id = ANY(ARRAY("
         "SELECT y.id FROM automation_drip o JOIN automation_timer y ON y.drip_id = o.id AND y.state = 'held'"
-        " WHERE o.tenant_id = %s AND o.id <> %s AND o.ended_at IS NULL AND o.next_at IS NOT NULL LIMIT %s))"
+        " WHERE o.tenant_id = %s AND o.id <> %s AND o.ended_at IS NULL AND o.next_at IS NOT NULL"
+        " AND (o.rate IS NULL OR o.rate > %s) LIMIT %s))"
         " ORDER BY x.id FOR UPDATE",
-        [tenant_id, drip_id, limit],
+        [tenant_id, drip_id, above, limit],
     )
 
 

@@ -355,6 +355,24 @@ def test_the_end_of_the_installations_pause_leaves_the_rate_that_a_tenant_chose(
     assert Timer.objects.filter(state="held").count() == 3
 
 
+@pytest.mark.parametrize(("own", "stays"), [(10, True), (600, False), (None, False)])
+def test_what_a_tenant_lets_out_no_faster_stays_its_own_where_the_installation_goes_on(
+    acme: Place, own: int | None, *, stays: bool
+) -> None:
+    rule = make_rule(acme.tenant)
+    due_runs(rule, 3)
+    pause.pause_rule(rule.pk, "x", rate=60)
+    pause.pause_installation(reason="all")
+    Drip.objects.filter(scope="rule").update(next_at=clock.now(), rate=own)  # as when it is let out meanwhile
+    Pause.objects.filter(scope="rule").update(ended_at=clock.now())
+    Timer.objects.update(state="held", drip_id=Drip.objects.get(scope="rule").pk)
+
+    pause.resume_installation(Choice(rate=60))
+
+    drips = Drip.objects.filter(pk__in=Timer.objects.values("drip_id"))
+    assert set(drips.values_list("scope", flat=True)) == {"rule" if stays else "tenant"}
+
+
 def test_a_pause_of_a_connection_that_is_gone_ends_by_itself_and_keeps_no_other_from_ending(acme: Place) -> None:
     hook = Connection(tenant=acme.tenant, name="hook", kind="webhook", endpoint="https://example.com/hook")
     hook.save()

@@ -189,12 +189,14 @@ def drop_and_hold(going: Going) -> bool:
 
         return batches(going, let_go)
     kept_until = drips.last_kept(tenant_id)
+    # What a tenant lets out no faster of itself stays its own where the installation goes on.
+    above = 0 if pause.scope == "tenant" else choice.rate
 
     def hold() -> int:
         drip_id = drips.open_drip(pause.pk, tenant_id=tenant_id, rate=choice.rate, kept_until=kept_until)
         if not held:
             return 0
-        return drips.take_over(drip_id, tenant_id=tenant_id, limit=AT_A_TIME) or drips.hold_due(
+        return drips.take_over(drip_id, tenant_id=tenant_id, limit=AT_A_TIME, above=above) or drips.hold_due(
             drip_id, tenant_id=tenant_id, until=going.moment, limit=AT_A_TIME
         )
 
