@@ -1,6 +1,5 @@
 """People are told once, however often it happens."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,18 +15,10 @@ from automation.engine.notice_mails import compose
 from automation.models import Notice, Rule, Timer
 from automation.store import clock
 from automation.store.waves import NewNotice
-from tenants.context import acting_for
 
 pytestmark = pytest.mark.django_db
 GUESTS = ("de", "de", "fr")
 NOW = datetime(2027, 3, 4, 10, 15, tzinfo=UTC)
-
-
-@pytest.fixture
-def acme() -> Iterator[Place]:
-    acme = new_place()
-    with acting_for(acme.tenant.pk, acme.actor):
-        yield acme
 
 
 def death(rule: Rule, *, error: str = "503 from the pager", now: datetime = NOW, run_id: int = 5) -> NewNotice:

@@ -1,6 +1,5 @@
 """Many dead letters are worked off at a pace that is kept through restarts, and stop by themselves."""
 
-from collections.abc import Iterator
 from datetime import datetime
 
 import pytest
@@ -16,13 +15,6 @@ from tenants.context import acting_for
 from tenants.models import AuditEntry
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def acme() -> Iterator[Place]:
-    acme = new_place()
-    with acting_for(acme.tenant.pk, acme.actor):
-        yield acme
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """A person retries what failed for good, or gives it up."""
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 from django.db import connection
@@ -17,13 +16,6 @@ from tenants.context import acting_for
 from tenants.models import AuditEntry
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def acme() -> Iterator[Place]:
-    acme = new_place()
-    with acting_for(acme.tenant.pk, acme.actor):
-        yield acme
 
 
 def again(letter: DeadLetter) -> DeadLetter:

@@ -2,7 +2,6 @@
 
 import threading
 import uuid
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -16,13 +15,6 @@ from automation.store import claims, clock
 from automation.store.timers import arm_match
 from tenants.context import acting_for
 from tenants.models import AuditEntry
-
-
-@pytest.fixture
-def acme(db: None) -> Iterator[Place]:
-    acme = new_place()
-    with acting_for(acme.tenant.pk, acme.actor):
-        yield acme
 
 
 def claimed(most: int = 8) -> int:

@@ -1,6 +1,5 @@
 """What a pause has held goes on as the person who resumes asks: at once, at a rate, only the recent, or not at all."""
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import pytest
@@ -17,13 +16,6 @@ from tenants.context import acting_for, every_tenant
 from tenants.models import AuditEntry
 
 LATE = 0.2
-
-
-@pytest.fixture
-def acme(db: None) -> Iterator[Place]:
-    acme = new_place()
-    with acting_for(acme.tenant.pk, acme.actor):
-        yield acme
 
 
 def due_runs(rule: Rule, number: int, **about: object) -> list[int]:

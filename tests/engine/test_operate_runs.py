@@ -1,7 +1,5 @@
 """A person cancels a run, whatever it is doing."""
 
-from collections.abc import Iterator
-
 import pytest
 from operating import Place, lease, make_dead_run, make_event, make_live_run, make_rule, make_run, make_step, make_timer
 from operating import place as new_place
@@ -14,13 +12,6 @@ from tenants.context import acting_for
 from tenants.models import AuditEntry
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def acme() -> Iterator[Place]:
-    acme = new_place()
-    with acting_for(acme.tenant.pk, acme.actor):
-        yield acme
 
 
 @pytest.mark.case("V04")

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -18,13 +18,6 @@ from tenants.context import acting_for, every_tenant
 from tenants.models import AuditEntry
 
 SCOPES = ["tenant", "rule", "connection", "installation"]
-
-
-@pytest.fixture
-def acme(db: None) -> Iterator[Place]:
-    acme = new_place()
-    with acting_for(acme.tenant.pk, acme.actor):
-        yield acme
 
 
 def make_hook(acme: Place) -> Connection:

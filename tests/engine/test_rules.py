@@ -1,6 +1,5 @@
 """People draft, publish, switch, order and delete rules."""
 
-from collections.abc import Iterator
 from copy import deepcopy
 from datetime import timedelta
 from typing import Any
@@ -22,13 +21,6 @@ from tenants.context import Actor, acting_as, acting_for
 from tenants.models import AuditEntry, Group
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def acme() -> Iterator[Place]:
-    acme = new_place()
-    with acting_for(acme.tenant.pk, acme.actor):
-        yield acme
 
 
 def saying(text: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import time
 import uuid
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -21,13 +20,6 @@ from tenants.context import acting_for
 from tenants.models import AuditEntry
 
 PORTION = 1000
-
-
-@pytest.fixture
-def acme(db: None) -> Iterator[Place]:
-    acme = new_place()
-    with acting_for(acme.tenant.pk, acme.actor):
-        yield acme
 
 
 def put(rule: Rule) -> int:

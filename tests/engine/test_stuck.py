@@ -1,6 +1,5 @@
 """Runs that don't get on are found, with the reason and the verb that helps."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -17,7 +16,6 @@ from automation.engine.simulate import succeed
 from automation.engine.stuck import Watch, find
 from automation.models import DeadLetter, Lane, Rule, Run, StepExecution, Timer
 from automation.store import clock
-from tenants.context import acting_for
 from tenants.models import AuditEntry
 from tests.engine.crew import Crew
 from tests.engine.world import World, step, when
@@ -25,13 +23,6 @@ from tests.factories import TicketFactory
 
 pytestmark = pytest.mark.django_db
 LIFE = timedelta(days=400)
-
-
-@pytest.fixture
-def acme() -> Iterator[Place]:
-    acme = new_place()
-    with acting_for(acme.tenant.pk, acme.actor):
-        yield acme
 
 
 @pytest.fixture
