@@ -9,17 +9,18 @@ pytestmark = pytest.mark.acceptance
 
 
 @pytest.mark.fault(45)
-def test_no_more_calls_at_a_time_than_a_connection_allows_whoever_makes_them(world: World) -> None:
+@pytest.mark.parametrize("calls", [12, pytest.param(40, marks=pytest.mark.long)])
+def test_no_more_calls_at_a_time_than_a_connection_allows_whoever_makes_them(world: World, calls: int) -> None:
     hook = world.server("webhooks", "--delay-ms", "150")
     site = world.site(max_running=16)
     site.connect(hook.url)
     world.db.run("UPDATE automation_connection SET concurrency = 3 WHERE tenant_id = %s", site.id)
-    rule, tickets = site.rule([webhook()]), site.tickets(12)
+    rule, tickets = site.rule([webhook()]), site.tickets(calls)
     world.cluster(3)
     site.backlog(rule, tickets)
-    until(lambda: site.ended(12), within=60, about="all runs' end", told=world.tails)
-    entries = hook.entries(12)
-    assert len(entries) == 12
+    until(lambda: site.ended(calls), within=90, about="all runs' end", told=world.tails)
+    entries = hook.entries(calls)
+    assert len(entries) == calls
     assert max(one["running"] for one in entries) == 3
     assert {step["attempts"] for step in site.steps()} == {1}
     world.check()

@@ -195,7 +195,7 @@ def test_random_tenants_have_equal_traces_in_process_and_with_a_real_worker(
     ]
     assert not differ, "\n".join(differ[:20])
     states = _ends(rehearsed)
-    assert len(states) >= 7, states  # the draw reaches many ends, not only the plain one
+    assert len(states) >= (8 if count == 50 else 7), states  # the draw reaches many ends, not only the plain one
     world.check(parked=_parked(world))
 
 

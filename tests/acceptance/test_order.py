@@ -51,7 +51,7 @@ def test_two_hundred_events_hold_no_row_for_long_and_fail_no_save_of_a_user(worl
     tickets = site.tickets(EVENTS)
     site.rule([note("One", id="one"), put(priority="high"), note("Two", id="two")], fields=["subject"])
     world.cluster(2)
-    saving = world.start_act("save_often", str(site.id), ",".join(map(str, tickets)), "500")
+    saving = world.start_act("save_often", str(site.id), ",".join(map(str, tickets)), "1000")
     site.change_all(tickets, subject="Changed")
     until(lambda: len(site.runs("state = 'succeeded'")) == EVENTS, within=120, about="all runs", told=world.tails)
     out, errors = saving.communicate(timeout=180)
@@ -73,9 +73,7 @@ def test_two_hundred_events_hold_no_row_for_long_and_fail_no_save_of_a_user(worl
             " JOIN automation_event own ON own.cause_run_id = r.id WHERE r.state = 'succeeded' GROUP BY r.xmin::text"
         )
     )
-    # The machine may be busy with something else at times, never with each tenth event.
-    assert held[int(len(held) * 0.9)] <= 50, held[-30:]
-    assert held[-1] <= 1000, held[-10:]
+    assert held[int(len(held) * 0.98)] <= 50, held[-10:]
     world.check()
 
 

@@ -67,8 +67,9 @@ def test_a_step_that_always_ends_its_process_is_tried_five_times_and_retried_aft
     )
 
 
+@pytest.mark.parametrize("texts", [150, pytest.param(400, marks=pytest.mark.long)])
 @pytest.mark.fault(35)
-def test_from_the_third_time_on_a_suspect_runs_alone_in_its_process(world: World, tmp_path: Path) -> None:
+def test_from_the_third_time_on_a_suspect_runs_alone_in_its_process(world: World, tmp_path: Path, texts: int) -> None:
     armed = tmp_path / "armed"
     armed.touch()
     hook, phone = world.server("webhooks"), world.server("sms", "--delay-ms", "200")
@@ -76,7 +77,7 @@ def test_from_the_third_time_on_a_suspect_runs_alone_in_its_process(world: World
     site.connect(hook.url)
     other.connect_sms(phone.url)
     site.rule([trap(armed, does="exit", seconds=0.5)])
-    rule, many = other.rule([sms(number="{{ ticket.id }}5550100")]), other.tickets(150)
+    rule, many = other.rule([sms(number="{{ ticket.id }}5550100")]), other.tickets(texts)
     (ticket,) = site.tickets(1)
     cluster = world.cluster(1)
     site.change(ticket, priority="urgent")
@@ -88,7 +89,7 @@ def test_from_the_third_time_on_a_suspect_runs_alone_in_its_process(world: World
     for number in range(2, DEATHS):
         until(lambda number=number: len(executions(armed)) > number, within=60, about="a death", told=world.tails)
         hurry_lost(site, number + 1)
-    until(lambda: other.ended(150), within=180, about="the others' runs", told=world.tails)
+    until(lambda: other.ended(texts), within=180, about="the others' runs", told=world.tails)
     until(site.letters, within=60, about="the dead letter", told=world.tails)
 
     assert len(other.letters()) == parked == 0, "a message that was on its way when the process ended"
