@@ -83,7 +83,7 @@ def save(connection: Connection, *, base_revision: int | None, secret: str | Non
         hurry(connection.tenant_id)
 
 
-def switch_on(connection_id: int) -> None:
+def switch_on(connection_id: int, reason: str = "") -> None:
     """Lets a connection that is down or off be used again; what waits for it goes on. Twice does nothing more.
 
     To be called outside a transaction. Raises `Connection.DoesNotExist`.
@@ -97,6 +97,7 @@ def switch_on(connection_id: int) -> None:
                 "switch_on",
                 f"connection:{connection_id}",
                 tenant_id=connection.tenant_id,
+                reason=reason,
                 before={"breaker": before, "error": connection.last_error},
                 after={"breaker": CLOSED},
             )

@@ -9,15 +9,33 @@ from django.core.management.base import CommandError, CommandParser, OutputWrapp
 from django.core.serializers.json import DjangoJSONEncoder
 
 from automation.core.values import MAX_DEPTH
+from tenants.validators import row_number
+
+MISUSED = 2  # the exit code for a command line that can't be read, argparse's own; 1 is for what is refused or failed
 
 
-def at_least(least: float, kind: type[int] | type[float] = int) -> Callable[[str], float]:
-    """The type of an argument that is a number of that kind, and not smaller."""
+def misused(text: str) -> CommandError:
+    """The error for a command line that makes no sense whatever the tenant has."""
+    return CommandError(text, returncode=MISUSED)
+
+
+def row(text: str) -> int:
+    """The type of an argument that is the number of a run, a step, an event."""
+    found = row_number(text)
+    if found is None:
+        raise ArgumentTypeError(f"{text!r} isn't the number of anything, as 12 may be")
+    return found
+
+
+def at_least(least: float, kind: type[int] | type[float] = int, *, most: float = 1e9) -> Callable[[str], float]:
+    """The type of an argument that is a number of that kind, not smaller, and not larger than `most`."""
 
     def number(text: str) -> float:
         found = kind(text)
         if not found >= least:
             raise ArgumentTypeError(f"{text} is less than {least:g}")
+        if found > most:
+            raise ArgumentTypeError(f"{text} is more than {most:,.0f}")
         return found
 
     number.__name__ = "whole number" if kind is int else "number"
@@ -50,15 +68,15 @@ def add_rule(parser: CommandParser, text: str) -> None:
 
 
 def object_in(text: str, name: str, *, example: str) -> dict[str, Any]:
-    """The JSON object that the argument `name` holds; CommandError that says what is wrong with it."""
+    """The JSON object that the argument `name` holds; an error that says what is wrong with it."""
     try:
         found = json.loads(text)
     except RecursionError as error:
-        raise CommandError(f"{name} is nested more than {MAX_DEPTH} levels deep.") from error
+        raise misused(f"{name} is nested more than {MAX_DEPTH} levels deep.") from error
     except ValueError as error:
-        raise CommandError(f"{name} isn't JSON: {error}") from error
+        raise misused(f"{name} isn't JSON: {error}") from error
     if not isinstance(found, dict):
-        raise CommandError(f"{name} is a JSON object, such as '{example}'.")
+        raise misused(f"{name} is a JSON object, such as '{example}'.")
     return found
 
 

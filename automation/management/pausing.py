@@ -5,14 +5,14 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser, OutputWrapper
+from django.core.management.base import CommandParser, OutputWrapper
 
 from automation.engine.operate import pause
 from automation.engine.rules import what_goes
-from automation.management.arguments import write_table
-from automation.management.naming import a_minute, rule_named, tenant_named
+from automation.management.arguments import misused, write_table
+from automation.management.naming import a_minute, connection_named, rule_named, tenant_named
 from automation.management.verbs import NOTHING_CHANGED, person
-from automation.models import Connection, Rule
+from automation.models import Rule
 from tenants.context import acting_as, acting_for
 
 
@@ -28,11 +28,11 @@ def add_target(parser: CommandParser) -> None:
 
 @contextmanager
 def target(options: dict[str, Any]) -> Iterator[tuple[str, int | None]]:
-    """Acts for whom was named: answers its scope, and its rule or connection; CommandError where there is none."""
+    """Acts for whom was named: answers its scope, and its rule or connection; an error where there is none."""
     part = options["rule"] is not None or options["connection"] is not None
     if options["installation"]:
         if part:
-            raise CommandError("A rule or connection is one of a tenant: name it with --tenant.")
+            raise misused("A rule or connection is one of a tenant: name it with --tenant.")
         with acting_as(person()):
             yield "installation", None
         return
@@ -44,10 +44,7 @@ def _part(options: dict[str, Any]) -> tuple[str, int | None]:
     if options["rule"] is not None:
         return "rule", rule_named(options["rule"]).pk
     if options["connection"] is not None:
-        found = Connection.objects.filter(name=options["connection"]).first()
-        if found is None:
-            raise CommandError(f"There is no connection {options['connection']!r} of this tenant.")
-        return "connection", found.pk
+        return "connection", connection_named(options["connection"]).pk
     return "tenant", None
 
 

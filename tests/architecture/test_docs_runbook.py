@@ -79,6 +79,20 @@ def test_each_reason_has_a_row() -> None:
     assert rows("Reasons") == {str(reason) for reason in Reason}
 
 
+def test_each_command_has_a_row_that_says_whether_it_can_be_rehearsed_and_read_by_programs() -> None:
+    told = {
+        cells[1].strip("` "): (cells[3] == "yes", cells[4] == "yes")
+        for line in (ROOT / "docs" / "commands.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("| `automation_") and len(cells := [cell.strip() for cell in line.split("|")]) == 6
+    }
+    real = {}
+    for name, app in get_commands().items():
+        if name.startswith("automation_"):
+            options = load_command_class(app, name).create_parser("manage.py", name)._option_string_actions
+            real[name] = ("--dry-run" in options, "--json" in options)
+    assert told == real
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_each_command_line_of_a_page_can_be_given(page: Path) -> None:
     refused, own = [], get_commands()

@@ -187,6 +187,12 @@ def test_all_that_fit_are_retried_by_a_job_that_can_be_followed_and_ended(rule: 
     bulk.work(late=2)
 
     assert told("bulk", "list") == f"Job {job} retry: running, 0 tried, 2 in line, 1 left, 0 refused, 0 failed again\n"
+    [would] = answered("bulk", "cancel", job, "--dry-run")
+    assert (would["state"], would["taken_back"], answered("bulk", "status", job)[0]["state"]) == (
+        "cancelled",
+        2,
+        "running",
+    )
     [ended] = answered("bulk", "cancel", job)
     assert (ended["state"], ended["taken_back"]) == ("cancelled", 2)
     assert answered("bulk", "wait", job)[0]["state"] == "cancelled"

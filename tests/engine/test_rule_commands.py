@@ -66,7 +66,55 @@ class TestPublish:
             told("automation_publish", rule.pk, "--tenant", world.tenant.slug, "--dry-run")
 
 
+class TestSwitch:
+    def test_a_rule_is_switched_off_with_what_becomes_of_its_runs_and_on_again(self, world: World) -> None:
+        rule, tenant = waiting(world), ("--tenant", world.tenant.slug)
+
+        would = json.loads(
+            told("automation_switch", "off", "Remind", *tenant, "--waiting", "cancel", "--dry-run", "--json")
+        )
+        assert (would["on"], would["runs"], world.states(rule)) == (False, 1, ["waiting"])
+        with world.acting():
+            assert rules.find(rule.pk).on
+
+        said = told("automation_switch", "off", "Remind", *tenant, "--waiting", "cancel", "--reason", "sends twice")
+        assert "is off." in said
+        assert "Runs cancelled: 1" in said
+        assert world.states(rule) == ["cancelled cancelled_by"]
+        with world.acting():
+            assert AuditEntry.objects.filter(verb="switch_off").latest("pk").reason == "sends twice"
+        assert "already so" in told("automation_switch", "off", "Remind", *tenant)
+        assert "is on." in told("automation_switch", "on", rule.pk, *tenant, "--reason", "mended")
+        with world.acting():
+            assert rules.find(rule.pk).on
+            assert AuditEntry.objects.filter(verb="switch_on").latest("pk").reason == "mended"
+
+    def test_what_is_gone_is_named_by_its_place(self, world: World) -> None:
+        world.connection("hook")
+        world.rule("Tell", step("call", "call_webhook", connection="hook"))
+        tenant = ("--tenant", world.tenant.slug)
+        told("automation_switch", "off", "Tell", *tenant)
+        with world.acting():
+            Connection.objects.all().delete()
+        for dry in ([], ["--dry-run"]):
+            with pytest.raises(CommandError, match=r"(?s)can't be switched on.*/steps/0.*“hook”"):
+                told("automation_switch", "on", "Tell", *tenant, *dry)
+        with pytest.raises(CommandError, match=r"no rule 'Tel' of this tenant. There is: Tell"):
+            told("automation_switch", "on", "Tel", *tenant)
+        with pytest.raises(CommandError, match="--waiting goes with off") as wrong:
+            told("automation_switch", "on", "Tell", *tenant, "--waiting", "hold")
+        assert wrong.value.returncode == 2
+
+
 class TestExisting:
+    def test_a_rehearsal_counts_the_records_and_begins_nothing(self, world: World) -> None:
+        world.ticket()
+        world.rule("Remind", DAY)
+        tenant = ("--tenant", world.tenant.slug)
+        said = told("automation_existing", "Remind", *tenant, "--rate", "60/m", "--dry-run")
+        assert "It concerns 1 record already.\nThey are run for at 60 a minute." in said
+        assert told("automation_existing", "Remind", *tenant) == "It takes up no records.\n"
+
     def test_records_that_are_there_are_taken_up_and_left_alone_again(self, world: World) -> None:
         world.ticket()
         rule, tenant = world.rule("Remind", DAY), ("--tenant", world.tenant.slug)

@@ -8,6 +8,7 @@ from django.core.management import CommandError
 
 from automation.models import Event
 from tenants.context import acting_for
+from tests.engine.world import make_world, step
 from tests.factories import TenantFactory, TicketFactory
 
 pytestmark = pytest.mark.django_db
@@ -33,6 +34,21 @@ def test_an_event_about_a_record_carries_its_data_and_the_records_fields(tenant)
     assert event.facts["snapshot"]["subject"] == "Late"
 
 
+def test_a_rehearsal_names_the_rules_that_would_judge_it_and_posts_nothing():
+    def answer(name):
+        return told("automation_event", name, "--tenant", world.tenant.slug, "--record", record, "--dry-run")
+
+    world = make_world()
+    record = f"helpdesk.ticket:{world.ticket().pk}"
+    listens = {"kind": "custom_event", "params": {"model": "helpdesk.ticket", "name": "sla.missed"}}
+    rule = world.rule("Call back", step("a", "add_note", text="A"), trigger=listens)
+    with world.acting():
+        before = Event.objects.count()
+        assert answer("sla.missed") == f"Call back (rule {rule.pk}) would judge it.\n"
+        assert answer("sla.kept") == "No rule listens to such an event.\n"
+        assert Event.objects.count() == before
+
+
 def test_the_same_key_twice_is_one_event(tenant):
     assert post("acme", "x", "--key", "k") == post("acme", "x", "--key", "k")
     with pytest.raises(CommandError, match="has another body"):
@@ -55,7 +71,7 @@ def test_the_same_key_twice_is_one_event(tenant):
         (["acme", "x", "--data", "[1]"], "is a JSON object"),
         (["acme", "x" * 200], "has 1 to 120 characters"),
         (["acme", "x", "--record", "helpdesk.tickt:1"], "no automatable model"),
-        (["acme", "x", "--record", "helpdesk.ticket:x"], "no record"),
+        (["acme", "x", "--record", "helpdesk.ticket:x"], "a model and a number"),
         (["acme", "x", "--record", "automation.run:1"], "no automatable model"),
     ],
 )

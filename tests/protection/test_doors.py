@@ -36,6 +36,8 @@ def test_a_connection_that_is_down_is_listed_and_switched_on_by_command(world: W
     [found] = command("automation_connections", world)
     assert (found["breaker"], found["error"]) == ("open", "503")
     assert found["sentence"].startswith("Down since")
+    [would] = command("automation_connections", world, switch_on="hook", dry_run=True)
+    assert (would["breaker"], would["would_switch_on"]) == ("open", True)
     [after] = command("automation_connections", world, switch_on="hook")
     assert after["breaker"] == "closed"
     with pytest.raises(CommandError):

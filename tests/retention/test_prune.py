@@ -251,6 +251,30 @@ def test_the_command_says_what_it_removed(acme: Place, capsys: pytest.CaptureFix
         call_command("automation_prune", "--tenant", "nobody")
 
 
+def test_a_rehearsal_says_what_the_command_would_remove_and_removes_nothing(
+    acme: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(rounds, "PAGE", 2)
+    rule = make_rule(acme.tenant)
+    for n in range(5):
+        old_run(rule, 31, event=make_event(acme.tenant, record=n))
+    old_run(rule, 500, event=make_event(acme.tenant, record=9))
+    age(Notice.objects.create(tenant=acme.tenant, kind="dead_letter", subject="rule:1", period="x"), 500)
+    before = [Run.objects.filter(details_removed_at=None).count(), Notice.objects.count(), Retention.objects.count()]
+    removed = []
+    for dry in (["--dry-run"], []):
+        call_command("automation_prune", "--tenant", "acme", "--json", *dry)
+        removed.append(json.loads(capsys.readouterr().out)["removed"]["acme"])
+        if dry:
+            assert before == [
+                Run.objects.filter(details_removed_at=None).count(),
+                Notice.objects.count(),
+                Retention.objects.count(),
+            ]
+    assert removed[0] == removed[1]
+    assert removed[0]["notices"] == 1
+
+
 def test_pages_and_answers_say_that_details_were_removed(acme: Place):
     rule = make_rule(acme.tenant)
     run = old_run(rule, 31)

@@ -5,6 +5,8 @@ from collections.abc import Callable, Generator, Iterator
 from datetime import datetime
 from functools import partial
 
+from django.db import transaction
+
 from automation.catalog.pruning import pruned
 from automation.core.states import RUN_STATES, TERMINAL_RUN
 from automation.engine.retention.portions import Portion
@@ -45,11 +47,42 @@ def round_of(tenant_id: int, *, purge_now: bool = False) -> Iterator[Portion]:
         yield batch
 
 
-class _Round:
-    """Details first, then events that started nothing, then what is left of old runs."""
+def rehearsal_of(tenant_id: int) -> Iterator[Portion]:
+    """What a round would do now: each batch is done and taken back at once, so that nothing stays locked for long.
 
-    def __init__(self, tenant_id: int, terms: Terms, runs_from: int, events_from: int) -> None:
-        self.tenant_id, self.terms = tenant_id, terms
+    What goes only once something else has gone, such as a deleted rule after the last of its runs, isn't in it. Of a
+    closed tenant that would be purged there is one portion, "purge", which counts nothing.
+    """
+    batches = _rehearsed(tenant_id)
+    while True:
+        with transaction.atomic():
+            found = next(batches, None)
+            transaction.set_rollback(True)
+        if found is None:
+            return
+        yield found
+
+
+def _rehearsed(tenant_id: int) -> Iterator[Portion]:
+    row = rounds.begin(tenant_id)
+    if row.purged_at is not None:
+        return
+    if row.closed_at is not None and row.closed_at < row.now - RESTORABLE:
+        yield Portion("purge", 0)
+        return
+    yield from _Round(tenant_id, Terms.of(tenant_id, row), row.runs_from, row.events_from, rehearsed=True).batches()
+
+
+class _Round:
+    """Details first, then events that started nothing, then what is left of old runs.
+
+    `rehearsed`: what a batch removes is there again after it.
+    """
+
+    def __init__(
+        self, tenant_id: int, terms: Terms, runs_from: int, events_from: int, *, rehearsed: bool = False
+    ) -> None:
+        self.tenant_id, self.terms, self.rehearsed = tenant_id, terms, rehearsed
         self.runs_from, self.events_from = runs_from, events_from
 
     def batches(self) -> Iterator[Portion]:
@@ -120,5 +153,9 @@ class _Round:
         drops["rules"] = partial(retention.drop_rules, self.tenant_id, before=rules, limit=RULES_AT_ONCE)
         drops |= {what: partial(drop, self.tenant_id, limit=PAGE) for what, drop in pruned.items()}
         for what, drop in drops.items():
+            if self.rehearsed:
+                gone = sum(iter(drop, 0))
+                yield Portion.of(what, gone, **{what: gone})
+                continue
             while gone := drop():
                 yield Portion(what, gone, {what: gone})

@@ -9,7 +9,7 @@ from automation.engine.rules.owners import give, owned_by, owner_gone, tell_owne
 from automation.engine.rules.planning import Plan, plan
 from automation.engine.rules.publishing import OLDER_RUNS, NothingNew, cancel_older, publish
 from automation.engine.rules.switching import WAITING, switch_off, switch_on
-from automation.engine.rules.taking_up import TakingUp, stop_taking_up, take_up
+from automation.engine.rules.taking_up import TakingUp, concerned, stop_taking_up, take_up
 from automation.engine.rules.versions import VersionUse, in_use, older_in_use
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "VersionUse",
     "cancel_older",
     "check",
+    "concerned",
     "create",
     "delete",
     "deleted",

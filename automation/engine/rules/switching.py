@@ -17,7 +17,7 @@ from tenants.context import current_tenant
 WAITING = ("hold", "finish", "cancel")
 
 
-def switch_on(rule_id: int) -> None:
+def switch_on(rule_id: int, reason: str = "") -> None:
     """Lets a published rule run; a pause of it ends, and the runs that were held go on. Twice does nothing more.
 
     Quick however many they are: the workers let them out in portions. Raises `Refused` for a rule that was never
@@ -36,7 +36,8 @@ def switch_on(rule_id: int) -> None:
         resumed = end_rule_pause(rule)
         switched = rule_rows.set_switch(rule.pk, on=True, off_mode="hold")
         if switched:
-            record("switch_on", rule, before={"on": rule.on}, after={"on": True, "version": version.number})
+            after = {"on": True, "version": version.number}
+            record("switch_on", rule, reason=reason, before={"on": rule.on}, after=after)
         if switched or resumed:
             pauses.bump_rules(tenant_id)
     let_out_some(dripping("rule", rule_id))

@@ -22,6 +22,7 @@ from automation.engine.operate import Refused
 from automation.engine.operate.pause import open_pause
 from automation.engine.posting import post_standing
 from automation.engine.references import References
+from automation.engine.rules.existing import Existing, existing
 from automation.engine.rules.finding import find, record
 from automation.models import Lane, Rule
 from automation.store import clock, drips
@@ -88,6 +89,12 @@ def take_up(rule_id: int, *, rate: float, reason: str = "") -> TakingUp:
             before = {"rate": going.rate} if going else None
             record("take_up", rule, reason=reason, before=before, after={"rate": rate, "until": state.until})
     return state
+
+
+def concerned(rule_id: int) -> Existing | None:
+    """How many records a rule that is on would be run for; None for a rule that can't take up any."""
+    spec, _entry = _concerned(find(rule_id))
+    return existing(spec) if spec is not None else None
 
 
 def stop_taking_up(rule_id: int, reason: str = "") -> bool:

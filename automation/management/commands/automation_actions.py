@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.catalog import registry
 from automation.engine import needed
-from automation.management.arguments import add_json, add_tenant, write_json, write_table
+from automation.management.arguments import add_json, add_tenant, misused, write_json, write_table
 from automation.management.naming import tenant_named
 
 ABOUT = __doc__
@@ -36,7 +36,7 @@ class Command(BaseCommand):
         without = options["without"]
         unknown = [name for name in without if "@" not in name]
         if unknown:
-            raise CommandError(f"{unknown[0]!r} names no version of an action, as page_on_call@1 does.")
+            raise misused(f"{unknown[0]!r} names no version of an action, as page_on_call@1 does.")
         found = needed.needs(known=registry.actions if without else None, without=without, tenant_id=tenant_id)
         gone = [need for need in found if need.action not in registry.actions or need.action in without]
         if options["json"]:
@@ -44,6 +44,8 @@ class Command(BaseCommand):
         else:
             head = ("action", "tenant", "rule", "published", "on", "runs", "dead letters", "versions", "")
             write_table(self.stdout, head, (self._row(need, missing=need in gone) for need in found))
+            if not found and not without:
+                self.stdout.write("No rule or run needs an action.")
         pressing = [need for need in gone if need.is_pressing]
         if pressing:
             names = ", ".join(sorted({need.action for need in pressing}))

@@ -12,7 +12,7 @@ from automation.core.states import LIVE_BACKTEST
 from automation.engine import backtest
 from automation.engine.backtest_report import BacktestReport, report
 from automation.engine.operate import Refused
-from automation.management.arguments import add_json, add_tenant, write_json
+from automation.management.arguments import add_json, add_tenant, at_least, misused, row, write_json
 from automation.management.naming import readable_json, rule_named, tenant_named
 from automation.models import Backtest
 from tenants.context import acting_for
@@ -33,11 +33,18 @@ class Command(BaseCommand):
         parser.add_argument("rule", nargs="?", help="its number or name; its draft is compared with its live version")
         add_tenant(parser)
         parser.add_argument("--definition", metavar="FILE", help="compare this with the live version, not the draft")
-        parser.add_argument("--days", type=int, default=backtest.DAYS, help="how far back, in days")
-        parser.add_argument("--events", type=int, default=backtest.EVENTS, help="the newest so many events")
+        parser.add_argument(
+            "--days", type=at_least(1), default=backtest.DAYS, help="how far back, in days (default %(default)s)"
+        )
+        parser.add_argument(
+            "--events",
+            type=at_least(1),
+            default=backtest.EVENTS,
+            help="the newest so many events (default %(default)s)",
+        )
         parser.add_argument("--detach", action="store_true", help="leave it to the workers and print its number")
-        parser.add_argument("--show", type=int, metavar="ID", help="an earlier one, as far as it is")
-        parser.add_argument("--cancel", type=int, metavar="ID", help="stop an earlier one")
+        parser.add_argument("--show", type=row, metavar="ID", help="an earlier one, as far as it is")
+        parser.add_argument("--cancel", type=row, metavar="ID", help="stop an earlier one")
         add_json(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -50,7 +57,8 @@ class Command(BaseCommand):
             except Refused as error:
                 raise CommandError(str(error)) from error
             except Backtest.DoesNotExist as error:
-                raise CommandError("There is no such backtest of this tenant.") from error
+                number = options["show"] if options["cancel"] is None else options["cancel"]
+                raise CommandError(f"There is no backtest {number} of this tenant.") from error
 
     def _do(self, options: dict[str, Any]) -> None:
         wanted = options["show"] if options["cancel"] is None else options["cancel"]
@@ -61,7 +69,7 @@ class Command(BaseCommand):
             self._print(found.pk, options)
             return
         if options["rule"] is None:
-            raise CommandError("Name a rule, or an earlier backtest with --show or --cancel.")
+            raise misused("Name a rule, or an earlier backtest with --show or --cancel.")
         definition = readable_json(Path(options["definition"])) if options["definition"] else None
         made = backtest.start(
             rule_named(options["rule"]).pk, definition=definition, days=options["days"], most=options["events"]

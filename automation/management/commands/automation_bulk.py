@@ -4,29 +4,37 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from automation.engine.operate import bulk
 from automation.engine.operate.bulk import BulkStatus
-from automation.management.arguments import add_reason
+from automation.management.arguments import add_reason, misused, row
 from automation.management.verbs import VerbCommand
 from automation.models import BulkJob
 
 ABOUT = __doc__
 
 LISTED = 20
+VERBS = ("list", "status", "wait", "cancel")
 
 
 class Command(VerbCommand):
     """`manage.py automation_bulk wait 3 --tenant acme`."""
 
     help = f"{ABOUT} {__doc__}"
+    rehearsed = True
 
     def add_own(self, parser: CommandParser) -> None:
         """The verb and the job."""
-        parser.add_argument("verb", choices=("list", "status", "wait", "cancel"))
-        parser.add_argument("job", type=int, nargs="?", metavar="JOB", help="its number; none for list")
+        parser.add_argument("verb", choices=VERBS, help="wait prints how far it is until it has ended")
+        parser.add_argument("job", type=row, nargs="?", metavar="JOB", help="its number; none for list")
         add_reason(parser)
+
+    def rehearse(self, options: dict[str, Any]) -> Any:
+        """The job as cancelling it would leave it."""
+        if options["verb"] != "cancel":
+            raise misused("--dry-run goes with cancel: the other verbs change nothing anyway.")
+        return super().rehearse(options)
 
     def act(self, options: dict[str, Any]) -> Any:
         """Answers the jobs, newest first, or one."""
@@ -34,7 +42,7 @@ class Command(VerbCommand):
             newest = BulkJob.objects.order_by("-id").values_list("pk", flat=True)[:LISTED]
             return [_plain(bulk.status(job_id)) for job_id in newest]
         if options["job"] is None:
-            raise CommandError("Name a job.")
+            raise misused("Name a job: automation_bulk list has the numbers.")
         more: dict[str, Any] = {}
         if options["verb"] == "cancel":
             more = {"taken_back": bulk.cancel(options["job"], options["reason"])}
@@ -54,6 +62,8 @@ class Command(VerbCommand):
         """A line for each job, and one for each reason why letters were refused."""
         for one in answer:
             yield _line(one)
+            if "taken_back" in one:
+                yield f"  {one['taken_back']} that nobody had begun are dead letters again"
             for sentence, count in one["refusals"].items():
                 yield f"  {count} x {sentence}"
         if not answer:

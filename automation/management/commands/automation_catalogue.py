@@ -28,6 +28,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Writes what differs, in English, whatever the language of the installation."""
         folder: Path = options["folder"]
+        if not folder.is_dir():
+            raise CommandError(f"{folder} isn't a folder.")
         with translation.override("en"):
             pages = {
                 folder / "actions.md": catalogue.actions_page(registry.actions.values()),

@@ -28,7 +28,7 @@ class Command(VerbCommand):
         parser.add_argument("--code", default="", help="the reason code, such as exhausted")
         parser.add_argument(
             "--letters",
-            type=at_least(1),
+            type=at_least(1, most=COUNTED),
             metavar="N",
             help=f"name the newest N letters of each group (default {SHOWN}, with --json all that are looked at)",
         )

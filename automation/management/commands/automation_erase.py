@@ -9,11 +9,12 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from automation.catalog.registry import UnknownKind
 from automation.engine.operate import Refused
 from automation.engine.retention.erase import Erased, erase, erase_member
-from automation.management.arguments import add_dry_run, add_json, add_tenant, write_json
+from automation.management.arguments import add_dry_run, add_json, add_tenant, misused, write_json
 from automation.management.naming import tenant_named
 from automation.management.verbs import person
 from tenants.context import acting_for
 from tenants.models import Membership
+from tenants.validators import row_number
 
 ABOUT = __doc__
 
@@ -39,8 +40,8 @@ class Command(BaseCommand):
         """Prints what was changed, and what is left to do by hand."""
         tenant = tenant_named(options["tenant"])
         model, _colon, key = options["person"].partition(":")
-        if not key.isdecimal():
-            raise CommandError("A person is named like helpdesk.customer:12, a member like member:5.")
+        if row_number(key) is None:
+            raise misused("A person is named like helpdesk.customer:12, a member like member:5.")
         self.looked, self.said_at = 0, time.monotonic()
         try:
             with acting_for(tenant.pk, person()):
@@ -49,7 +50,7 @@ class Command(BaseCommand):
         except (Refused, UnknownKind) as error:
             raise CommandError(str(error)) from error
         except Membership.DoesNotExist as error:
-            raise CommandError(f"There is no member {key}.") from error
+            raise CommandError(f"There is no member {key} of this tenant.") from error
         if options["json"]:
             write_json(self.stdout, asdict(done))
         else:

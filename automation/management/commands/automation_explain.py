@@ -11,8 +11,8 @@ from automation.core.calendars import at_local
 from automation.engine.answers import Answer, Explanation
 from automation.engine.explain import LENGTH, explain, explain_event
 from automation.engine.explain_json import answer_json, explanation_json
-from automation.management.arguments import add_json, add_rule, add_tenant, write_json
-from automation.management.naming import rule_named, tenant_named
+from automation.management.arguments import add_json, add_rule, add_tenant, at_least, misused, row, write_json
+from automation.management.naming import record_named, rule_named, tenant_named
 from automation.models import Event
 from tenants.context import acting_for
 from tenants.models import Tenant
@@ -20,6 +20,7 @@ from tenants.models import Tenant
 ABOUT = __doc__
 
 AROUND = timedelta(hours=1)
+MOST = 10_000  # events that one answer holds
 
 
 class Command(BaseCommand):
@@ -35,12 +36,14 @@ class Command(BaseCommand):
         add_tenant(parser)
         add_rule(parser, "this rule")
         parser.add_argument("--record", metavar="MODEL:ID", help="such as helpdesk.ticket:12")
-        parser.add_argument("--event", type=int, metavar="NUMBER", help="one event, at every rule that listens")
+        parser.add_argument("--event", type=row, metavar="NUMBER", help="one event, at every rule that listens")
         parser.add_argument("--at", metavar="TIME", help="what happened within an hour of it, in the tenant's zone")
         parser.add_argument("--since", metavar="TIME", help="from this time on")
         parser.add_argument("--until", metavar="TIME", help="up to this time")
-        parser.add_argument("--after", type=int, default=0, metavar="EVENT", help="go on after this event")
-        parser.add_argument("--limit", type=int, default=LENGTH, help="events at most (default %(default)s)")
+        parser.add_argument("--after", type=row, default=0, metavar="EVENT", help="go on after this event")
+        parser.add_argument(
+            "--limit", type=at_least(1, most=MOST), default=LENGTH, help="events at most (default %(default)s)"
+        )
         add_json(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -52,7 +55,7 @@ class Command(BaseCommand):
             elif options["rule"] and options["record"]:
                 self._record(tenant, options)
             else:
-                raise CommandError("Name --rule and --record, or --event.")
+                raise misused("Name --rule and --record, or --event.")
 
     def _event(self, options: dict[str, Any]) -> None:
         try:
@@ -69,7 +72,7 @@ class Command(BaseCommand):
 
     def _record(self, tenant: Tenant, options: dict[str, Any]) -> None:
         since, until = _times(tenant, options)
-        model, record = _key(options["record"])
+        model, record = record_named(options["record"])
         found = explain(
             rule_named(options["rule"], deleted=True).pk,
             model=model,
@@ -77,7 +80,7 @@ class Command(BaseCommand):
             since=since,
             until=until,
             after=options["after"],
-            limit=max(options["limit"], 1),
+            limit=options["limit"],
         )
         if options["json"]:
             write_json(self.stdout, explanation_json(found))
@@ -108,13 +111,6 @@ def _what(event: Event) -> str:
     return event.change or event.name or event.kind
 
 
-def _key(text: str) -> tuple[str, int]:
-    model, colon, number = text.partition(":")
-    if not colon or not number.isdecimal():
-        raise CommandError("--record is a model and a number, such as helpdesk.ticket:12.")
-    return model, int(number)
-
-
 def _times(tenant: Tenant, options: dict[str, Any]) -> tuple[datetime | None, datetime | None]:
     at, since, until = (_time(tenant, name, options[name]) for name in ("at", "since", "until"))
     if at is not None:
@@ -131,5 +127,5 @@ def _time(tenant: Tenant, name: str, text: str | None) -> datetime | None:
     except ValueError:
         moment = None
     if moment is None:
-        raise CommandError(f"--{name} is a time such as 2026-03-02 09:30.")
+        raise misused(f"--{name} is a time such as 2026-03-02 09:30.")
     return moment if moment.tzinfo else at_local(moment.date(), moment.time(), tenant.zone)

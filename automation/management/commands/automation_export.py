@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine.retention.export import FORMS, export
-from automation.management.arguments import add_json, add_tenant, write_json
+from automation.management.arguments import add_json, add_tenant, misused, write_json
 from automation.management.naming import tenant_named
 from automation.management.verbs import person
 from tenants.context import acting_as
@@ -36,7 +36,7 @@ class Command(BaseCommand):
         """Writes beside the target and renames at the end, so that half an archive is never taken for a whole one."""
         tenant = tenant_named(options["tenant"])
         if options["json"] and options["to"] == "-":
-            raise CommandError("The archive itself goes to standard output: leave --json out, or name a file.")
+            raise misused("The archive itself goes to standard output: leave --json out, or name a file.")
         self.said_at = time.monotonic()
         with acting_as(person()):
             if options["to"] == "-":

@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine.finding import Finding
 from automation.engine.findings import findings, findings_of
-from automation.management.arguments import add_json, add_rule, add_tenant, write_json
+from automation.management.arguments import add_json, add_rule, add_tenant, misused, write_json
 from automation.management.naming import rule_named, tenant_named
 from automation.models import RuleDraft
 from tenants.context import acting_for
@@ -35,7 +35,7 @@ class Command(BaseCommand):
         """Prints one finding a line with its places; a bad argument is said in one line."""
         tenant = tenant_named(options["tenant"])
         if options["draft"] and options["rule"] is None:
-            raise CommandError("--draft goes with --rule.")
+            raise misused("--draft goes with --rule.")
         with acting_for(tenant.pk):
             found = findings() if options["rule"] is None else _of_rule(options["rule"], draft=options["draft"])
         found = [one for one in found if GRAVE[one.severity] >= GRAVE[options["least"]]]

@@ -8,8 +8,18 @@ from django.db import transaction
 
 from automation.engine import rules
 from automation.engine.operate import Refused
-from automation.management.arguments import add_dry_run, add_json, add_reason, add_tenant, write_json, write_table
+from automation.engine.references import people
+from automation.management.arguments import (
+    add_dry_run,
+    add_json,
+    add_reason,
+    add_tenant,
+    misused,
+    write_json,
+    write_table,
+)
 from automation.management.naming import rule_named, tenant_named
+from automation.management.near import unknown
 from automation.management.verbs import NOTHING_CHANGED, person
 from automation.models import Rule
 from tenants.context import acting_for
@@ -38,7 +48,7 @@ class Command(BaseCommand):
         """Hands over where it is told to whom, and lists what is left without an owner."""
         chosen = options["rule"] or options["owner"] or options["gone"]
         if bool(chosen) != bool(options["to"]):
-            raise CommandError("--to goes with one of --rule, --from and --gone.")
+            raise misused("--to goes with one of --rule, --from and --gone.")
         with acting_for(tenant_named(options["tenant"]).pk, person()), transaction.atomic():
             if options["to"]:
                 self._hand_over(options)
@@ -74,7 +84,7 @@ def _chosen(options: dict[str, Any]) -> list[Rule]:
 def _user(login: str) -> User:
     user = User.objects.filter(username=login).first()
     if user is None:
-        raise CommandError(f"There is no user {login!r}.")
+        raise unknown("user", login, people().values_list("user__username", flat=True))
     return user
 
 

@@ -1,13 +1,14 @@
 """Pauses a tenant, a rule, a connection or the whole installation, or shows how a pause stands and what it holds."""
 
 import time
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine.operate import Refused, pause
 from automation.management import pausing
-from automation.management.arguments import add_dry_run, add_json, write_json
+from automation.management.arguments import add_dry_run, add_json, misused, write_json
 from automation.management.naming import moment, span
 
 ABOUT = __doc__
@@ -39,18 +40,28 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Prints how it stands; exit code 1 where `--wait` ended before every worker had confirmed."""
+        # Read before anything is done: a pause whose wait can't be read would stand, and look as if it didn't.
+        until, rate = moment(options["until"]), pausing.whole_rate(options["rate"])
+        longest = span(options["wait"]) if options["wait"] is not None else None
         with pausing.target(options) as (scope, subject_id):
             if not (options["show"] or options["dry_run"]):
-                self._pause(scope, subject_id, options)
-            confirmed = self._wait(scope, subject_id, options["wait"])
+                self._pause(scope, subject_id, options, until=until, rate=rate)
+            confirmed = options["dry_run"] or self._wait(scope, subject_id, longest)
             self._say(scope, subject_id, options)
         if not confirmed:
             raise CommandError("Not every worker has confirmed the pause yet.")
 
-    def _pause(self, scope: str, subject_id: int | None, options: dict[str, Any]) -> None:
+    def _pause(
+        self,
+        scope: str,
+        subject_id: int | None,
+        options: dict[str, Any],
+        *,
+        until: datetime | None,
+        rate: int | None,
+    ) -> None:
         if not options["reason"]:
-            raise CommandError("Say why with --reason: people who look here later need it.")
-        until, rate = moment(options["until"]), pausing.whole_rate(options["rate"])
+            raise misused("Say why with --reason: people who look here later need it.")
         level, reason = options["level"], options["reason"]
         try:
             if scope == "tenant":
@@ -62,14 +73,14 @@ class Command(BaseCommand):
             elif level == "hold":
                 pause.pause_connection(subject_id or 0, reason, until=until, rate=rate)
             else:
-                raise CommandError("A connection is paused at the level hold only.")
+                raise misused("A connection is paused at the level hold only.")
         except (Refused, ValueError) as error:
             raise CommandError(str(error)) from error
 
-    def _wait(self, scope: str, subject_id: int | None, given: str | None) -> bool:
-        if given is None:
+    def _wait(self, scope: str, subject_id: int | None, longest: timedelta | None) -> bool:
+        if longest is None:
             return True
-        ends_at = time.monotonic() + span(given).total_seconds()
+        ends_at = time.monotonic() + longest.total_seconds()
         while pausing.state(scope, subject_id)["state"] == "pausing":
             if time.monotonic() > ends_at:
                 return False

@@ -2,14 +2,17 @@
 
 import time
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
 from automation.engine.retention.chore import forget
-from automation.engine.retention.rounds import round_of
-from automation.management.arguments import add_json, at_least, write_json
+from automation.engine.retention.portions import Portion
+from automation.engine.retention.rounds import rehearsal_of, round_of
+from automation.management.arguments import add_dry_run, add_json, at_least, write_json
 from automation.management.naming import tenant_named
+from automation.management.verbs import NOTHING_CHANGED
 from tenants.models import Tenant
 
 ABOUT = __doc__
@@ -31,20 +34,24 @@ class Command(BaseCommand):
             "--seconds", type=at_least(0, float), default=0.0, help="stop after so long; the next round goes on"
         )
         parser.add_argument("--pause", type=at_least(0, float), default=0.0, help="seconds of rest between two batches")
+        add_dry_run(parser)
         add_json(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Prints what was removed of each tenant, and progress to stderr."""
+        """Prints what was, or would be, removed of each tenant, and progress to stderr."""
         tenants = self._tenants(options["tenant"])
         ends_at = time.monotonic() + options["seconds"] if options["seconds"] > 0 else None
         total: dict[str, dict[str, int]] = {}
         over = False
         for tenant in tenants:
-            total[tenant.slug], over = self._prune(tenant, pause=options["pause"], ends_at=ends_at)
+            batches = rehearsal_of(tenant.pk) if options["dry_run"] else round_of(tenant.pk)
+            total[tenant.slug], over = self._prune(tenant, batches, pause=options["pause"], ends_at=ends_at)
             if over:
                 break
-        while options["tenant"] is None and not over and forget():
+        while options["tenant"] is None and not over and not options["dry_run"] and forget():
             pass
+        if options["dry_run"]:
+            self.stderr.write(NOTHING_CHANGED)
         if options["json"]:
             write_json(self.stdout, {"finished": not over, "removed": total})
             return
@@ -57,12 +64,16 @@ class Command(BaseCommand):
         """This one only; without it all of them, one after the other."""
         return list(Tenant.objects.order_by("id")) if slug is None else [tenant_named(slug)]
 
-    def _prune(self, tenant: Tenant, *, pause: float, ends_at: float | None) -> tuple[dict[str, int], bool]:
+    def _prune(
+        self, tenant: Tenant, batches: Iterator[Portion], *, pause: float, ends_at: float | None
+    ) -> tuple[dict[str, int], bool]:
         removed: Counter[str] = Counter()
         looked, said_at = 0, time.monotonic()
-        for batch in round_of(tenant.pk):
+        for batch in batches:
             removed.update(batch.removed)
             looked += batch.looked
+            if batch.what == "purge":
+                self.stderr.write(f"{tenant.slug} is closed: all of its rows would be removed now, for ever.")
             if time.monotonic() - said_at >= EVERY:
                 said_at = time.monotonic()
                 self.stderr.write(f"{tenant.slug}: {batch.what}, {looked} rows looked at; {_said(removed)}")

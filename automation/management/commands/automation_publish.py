@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from automation.definitions.change_words import change_sentence
 from automation.engine import rules
 from automation.engine.operate import Refused
-from automation.management.arguments import add_dry_run, add_json, add_tenant, write_json
+from automation.management.arguments import add_dry_run, add_json, add_tenant, misused, write_json
 from automation.management.naming import a_minute, rule_named, tenant_named
 from automation.management.verbs import person
 from tenants.context import acting_for
@@ -45,6 +45,8 @@ class Command(BaseCommand):
         with acting_for(tenant_named(options["tenant"]).pk, person()):
             plan = rules.plan(rule_named(options["rule"]).pk)
             rate = a_minute(options["existing_rate"])
+            if rate == 0:
+                raise misused("--existing-rate is more than 0: without it they are left alone.")
             said = plan.sentences(options["waiting"], existing_rate=rate)
             if options["json"]:
                 write_json(self.stdout, _as_json(plan, said))

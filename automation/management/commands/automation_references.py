@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 
 from automation.catalog import registry
 from automation.engine.references import References, broken_rules, people, switch_off_broken
 from automation.engine.usages import Gone, usages
-from automation.management.arguments import add_dry_run, add_json, add_tenant, write_json
+from automation.management.arguments import add_dry_run, add_json, add_tenant, misused, row, write_json
 from automation.management.naming import tenant_named
 from automation.management.near import unknown
 from automation.management.verbs import NOTHING_CHANGED, person
@@ -26,7 +26,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """What is to be deleted, or what to do with what is broken."""
         add_tenant(parser, required=False)
-        for word, metavar, kind in (("connection", "NAME", str), ("group", "NAME", str), ("member", "ID", int)):
+        for word, metavar, kind in (("connection", "NAME", str), ("group", "NAME", str), ("member", "ID", row)):
             parser.add_argument(f"--{word}", metavar=metavar, type=kind, action="append", default=[])
         parser.add_argument("--field", metavar="MODEL.PATH", action="append", default=[], help="as crm.lead.source")
         parser.add_argument("--switch-off", action="store_true", help="switch broken rules off and tell their people")
@@ -39,7 +39,7 @@ class Command(BaseCommand):
         asked = any((gone.connections, gone.members, gone.groups, gone.fields))
         slug, off = options["tenant"], options["switch_off"] and not options["dry_run"]
         if asked and options["switch_off"]:
-            raise CommandError("--switch-off is for rules that are broken now: name nothing with it.")
+            raise misused("--switch-off is for rules that are broken now: name nothing with it.")
         tenants = [tenant_named(slug)] if slug else list(Tenant.objects.filter(closed_at=None).order_by("pk"))
         lines: list[dict[str, Any]] = []
         for tenant in tenants:

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from automation.engine.histories import history_of_run
 from automation.engine.replaying import Moved, NoHistory, NotKept, replay_history, replay_run, runs_lately
-from automation.management.arguments import add_json, add_tenant, at_least, write_json
+from automation.management.arguments import add_json, add_tenant, at_least, misused, row, write_json
 from automation.management.naming import readable_json, tenant_named
 from automation.models import Run
 from tenants.context import acting_for
@@ -32,7 +32,7 @@ class Command(BaseCommand):
         """Recorded runs in files, or stored ones of a tenant."""
         parser.add_argument("paths", nargs="*", type=Path, help="files of recorded runs, or folders of them")
         add_tenant(parser, required=False)
-        parser.add_argument("--run", type=int, action="append", default=[], metavar="ID", help="a stored run")
+        parser.add_argument("--run", type=row, action="append", default=[], metavar="ID", help="a stored run")
         parser.add_argument(
             "--last", type=at_least(1), metavar="N", help=f"the newest N stored runs ({LAST} without --run)"
         )
@@ -42,7 +42,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Prints what moved; exit code 1 when anything did."""
         if bool(options["paths"]) == bool(options["tenant"]):
-            raise CommandError("Name files, or the --tenant whose runs are meant.")
+            raise misused("Name files, or the --tenant whose runs are meant.")
         if options["tenant"]:
             with acting_for(tenant_named(options["tenant"]).pk):
                 self._stored(options)

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from automation.engine.operate import Refused, pause
 from automation.engine.operate.pause import Choice
 from automation.management import pausing
-from automation.management.arguments import add_dry_run, add_json, write_json
+from automation.management.arguments import add_dry_run, add_json, misused, write_json
 from automation.management.naming import span
 
 ABOUT = __doc__
@@ -39,6 +39,8 @@ class Command(BaseCommand):
             recent_minutes=_minutes(options["recent"]),
             rate=pausing.whole_rate(options["rate"]),
         )
+        if options["dry_run"]:
+            _check(choice)
         with pausing.target(options) as (scope, subject_id):
             if not options["dry_run"]:
                 self._do(scope, subject_id, choice, follow=options["follow"])
@@ -86,11 +88,18 @@ def _resume(scope: str, subject_id: int | None, choice: Choice) -> None:
         pause.resume_connection(subject_id or 0, choice)
 
 
+def _check(choice: Choice) -> None:
+    try:
+        choice.check()
+    except Refused as refusal:
+        raise CommandError(str(refusal)) from refusal
+
+
 def _minutes(text: str | None) -> int | None:
-    """How young is recent, in whole minutes; CommandError for less than one."""
+    """How young is recent, in whole minutes; an error for less than one."""
     if text is None:
         return None
     minutes = round(span(text).total_seconds() / 60)
     if minutes < 1:
-        raise CommandError(f"--recent is a minute at least, not {text!r}: to drop all of it, say --drop.")
+        raise misused(f"--recent is a minute at least, not {text!r}: to drop all of it, say --drop.")
     return minutes

@@ -7,12 +7,14 @@ from django.core.management.base import CommandError, CommandParser
 
 from automation.engine.operate import Refused, bulk, fitting
 from automation.engine.operate.dead_letters import discard, retry
-from automation.management.arguments import add_reason, add_rule, at_least
+from automation.management.arguments import add_reason, add_rule, at_least, misused, row
 from automation.management.naming import a_minute, rule_named
 from automation.management.verbs import VerbCommand
 from automation.models import DeadLetter
 
 ABOUT = __doc__
+
+NARROWED = ("rule", "step", "code", "error", "most", "stop-after")
 
 
 class Command(VerbCommand):
@@ -23,10 +25,10 @@ class Command(VerbCommand):
 
     def add_own(self, parser: CommandParser) -> None:
         """Which, how, and how fast."""
-        parser.add_argument("letters", type=int, nargs="*", metavar="NUMBER", help="of dead letters")
+        parser.add_argument("letters", type=row, nargs="*", metavar="NUMBER", help="of dead letters")
         parser.add_argument("--all", action="store_true", help="all open ones that fit, as a job of the workers")
         parser.add_argument(
-            "--group", type=int, metavar="NUMBER", help="the same for all that fail like this letter: rule, step, error"
+            "--group", type=row, metavar="NUMBER", help="the same for all that fail like this letter: rule, step, error"
         )
         how = parser.add_mutually_exclusive_group()
         how.add_argument("--as-new", action="store_true", help="under new keys: receivers take it for something else")
@@ -43,7 +45,10 @@ class Command(VerbCommand):
     def act(self, options: dict[str, Any]) -> Any:
         """Answers the job, or what became of each."""
         if [bool(options["letters"]), options["all"], options["group"] is not None].count(True) != 1:
-            raise CommandError("Name dead letters, or a --group, or give --all.")
+            raise misused("Name dead letters, or a --group, or give --all.")
+        narrowed = [name for name in NARROWED if options[name.replace("-", "_")]]
+        if options["letters"] and narrowed:
+            raise misused(f"--{narrowed[0]} goes with --all: dead letters that are named are all meant.")
         verb = "discard" if options["discard"] else "retry_as_new" if options["as_new"] else "retry"
         if options["letters"]:
             return [_one(letter, verb, options["reason"]) for letter in dict.fromkeys(options["letters"])]
@@ -85,7 +90,7 @@ def _which(options: dict[str, Any]) -> dict[str, Any]:
         rule = rule_named(options["rule"], deleted=True).pk if options["rule"] else None
         return {"rule_id": rule, "step": options["step"], "reason_code": options["code"], "error": options["error"]}
     if named:
-        raise CommandError(f"A group has its rule, step, code and error: leave out --{named[0]}.")
+        raise misused(f"A group has its rule, step, code and error: leave out --{named[0]}.")
     return fitting.like(options["group"])
 
 

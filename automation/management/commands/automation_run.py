@@ -11,7 +11,7 @@ from automation.engine.operate.leaving import left_behind
 from automation.engine.operate.replay import replay
 from automation.engine.operate.runs import Cancelled
 from automation.engine.operate.waking import wake
-from automation.management.arguments import add_reason
+from automation.management.arguments import add_reason, misused, row
 from automation.management.verbs import VerbCommand
 from automation.models import Run, StepExecution
 
@@ -31,7 +31,7 @@ class Command(VerbCommand):
         parser.add_argument(
             "verb", choices=VERBS, help="show says how its steps are, and what cancelling leaves behind"
         )
-        parser.add_argument("run", type=int, metavar="RUN", help="its number")
+        parser.add_argument("run", type=row, metavar="RUN", help="its number")
         parser.add_argument("--from", dest="step", default="", metavar="STEP", help="replay: from this step on")
         parser.add_argument("--live", action="store_true", help="replay: with the version that is live now")
         parser.add_argument("--as-new", action="store_true", help="replay: send everything again under new keys")
@@ -39,6 +39,8 @@ class Command(VerbCommand):
 
     def act(self, options: dict[str, Any]) -> Any:
         """Does the verb; answers the run as it is afterwards, and what came of it."""
+        if options["verb"] != "replay" and (options["step"] or options["live"] or options["as_new"]):
+            raise misused("--from, --live and --as-new go with replay.")
         run_id, reason, more = options["run"], options["reason"], dict[str, Any]()
         if options["verb"] == "cancel":
             done = runs.cancel(run_id, reason)

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from automation.engine.operate import steps
-from automation.management.arguments import add_reason
+from automation.management.arguments import add_reason, misused, row
 from automation.management.verbs import VerbCommand, object_of
 from automation.models import StepExecution
 
@@ -22,12 +22,14 @@ class Command(VerbCommand):
     def add_own(self, parser: CommandParser) -> None:
         """The verb, the step, and what it put out."""
         parser.add_argument("verb", choices=("complete", "skip"))
-        parser.add_argument("step", type=int, metavar="STEP", help="its number, as automation_run show has it")
+        parser.add_argument("step", type=row, metavar="STEP", help="its number, as automation_run show has it")
         parser.add_argument("--output", metavar="JSON", help="complete: what later steps read as its output")
         add_reason(parser)
 
     def act(self, options: dict[str, Any]) -> Any:
         """Answers the step and its run as they are afterwards."""
+        if options["verb"] != "complete" and options["output"] is not None:
+            raise misused("--output goes with complete: a step that is skipped puts nothing out.")
         output = object_of(options["output"], "--output")
         if options["verb"] == "complete":
             done = steps.complete(options["step"], output=output, reason=options["reason"])

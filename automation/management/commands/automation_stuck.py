@@ -16,6 +16,8 @@ from tenants.models import Tenant
 
 ABOUT = __doc__
 
+TEN_YEARS = 5_256_000.0  # minutes
+
 
 class Command(VerbCommand):
     """`manage.py automation_stuck --minutes 5`; exit code 0 also where some are found."""
@@ -26,9 +28,14 @@ class Command(VerbCommand):
     def add_own(self, parser: CommandParser) -> None:
         """How long something must have been due, and how many are listed."""
         parser.add_argument(
-            "--minutes", type=at_least(0, float), default=5.0, help="due for longer than this (default 5)"
+            "--minutes",
+            type=at_least(0, float, most=TEN_YEARS),
+            default=5.0,
+            help="due for longer than this (default 5)",
         )
-        parser.add_argument("--limit", type=at_least(1), default=200, help="of each kind and tenant (default 200)")
+        parser.add_argument(
+            "--limit", type=at_least(1, most=10_000), default=200, help="of each kind and tenant (default 200)"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Looks through the tenant, or through one tenant after the other."""

@@ -14,8 +14,8 @@ from automation.engine.operate import Refused
 from automation.engine.samples import Sample
 from automation.engine.trial import Options, definition_of, trial
 from automation.engine.trial_report import StepTried, TrialReport
-from automation.management.arguments import add_json, add_tenant, write_json
-from automation.management.naming import moment, readable_json, rule_named, tenant_named
+from automation.management.arguments import add_json, add_tenant, misused, row, write_json
+from automation.management.naming import moment, readable_json, record_named, rule_named, tenant_named
 from automation.models import Event, RuleVersion, Run
 from tenants.context import acting_for
 
@@ -35,11 +35,11 @@ class Command(BaseCommand):
             "rule", nargs="?", help="its number or name; its draft is tried unless --number names a version"
         )
         add_tenant(parser)
-        parser.add_argument("--number", type=int, help="of a version, in place of the draft")
+        parser.add_argument("--number", type=row, help="of a version, in place of the draft")
         parser.add_argument("--definition", metavar="FILE", help="a definition in a file, in place of a rule's")
         on = parser.add_mutually_exclusive_group(required=True)
-        on.add_argument("--event", type=int, metavar="ID", help="a stored event")
-        on.add_argument("--run", type=int, metavar="ID", help="a past run's event, with what its steps put out")
+        on.add_argument("--event", type=row, metavar="ID", help="a stored event")
+        on.add_argument("--run", type=row, metavar="ID", help="a past run's event, with what its steps put out")
         on.add_argument("--record", metavar="MODEL:ID", help="a record as it is now, such as helpdesk.ticket:12")
         on.add_argument("--facts", metavar="FILE", help="own facts as JSON")
         parser.add_argument(
@@ -65,7 +65,8 @@ class Command(BaseCommand):
             except DefinitionError as error:
                 raise CommandError("\n".join(str(problem) for problem in error.problems)) from error
             except (Event.DoesNotExist, Run.DoesNotExist) as error:
-                raise CommandError("There is no such event or run of this tenant.") from error
+                what, number = ("run", options["run"]) if options["event"] is None else ("event", options["event"])
+                raise CommandError(f"There is no {what} {number} of this tenant.") from error
             except RuleVersion.DoesNotExist as error:
                 raise CommandError(f"The rule has no version {options['number']}.") from error
             except (Refused, LookupError, ValueError) as error:
@@ -77,7 +78,7 @@ class Command(BaseCommand):
 
     def _report(self, options: dict[str, Any]) -> TrialReport:
         if (options["rule"] is None) == (options["definition"] is None):
-            raise CommandError("Name a rule, or give a --definition.")
+            raise misused("Name a rule, or give a --definition.")
         rule_id = rule_named(options["rule"]).pk if options["rule"] else None
         definition = (
             readable_json(Path(options["definition"])) if rule_id is None else definition_of(rule_id, options["number"])
@@ -94,12 +95,10 @@ def _sample(options: dict[str, Any], rule_id: int | None) -> Callable[[RuleSpec]
     if options["facts"] is not None:
         given = readable_json(Path(options["facts"]))
         return lambda spec: samples.of_json(given, spec, rule_id=rule_id)
-    model, _colon, key = options["record"].partition(":")
-    if not key.isdecimal():
-        raise CommandError("--record is a model and a number, such as helpdesk.ticket:12.")
+    model, number = record_named(options["record"])
     was = dict(_pairs(options["was"], "--was"))
     before = {name: _value(text) for name, text in was.items()}
-    return lambda spec: samples.of_record(model, int(key), spec, rule_id=rule_id, was=before)
+    return lambda spec: samples.of_record(model, number, spec, rule_id=rule_id, was=before)
 
 
 def _value(text: str) -> Any:
@@ -114,7 +113,7 @@ def _answers(given: list[str]) -> dict[str, Any]:
     answers = dict(_pairs(given, "--answer"))
     wrong = next((how for how in answers.values() if how not in ANSWERS), None)
     if wrong is not None:
-        raise CommandError(f"A step goes as one of {', '.join(ANSWERS)}, not {wrong!r}.")
+        raise misused(f"A step goes as one of {', '.join(ANSWERS)}, not {wrong!r}.")
     return answers
 
 
@@ -122,7 +121,7 @@ def _pairs(given: list[str], option: str) -> Iterator[tuple[str, str]]:
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise CommandError(f"{option} {text!r} is no pair of a name and a value, joined by =.")
+            raise misused(f"{option} {text!r} is no pair of a name and a value, joined by =.")
         yield name, value
 
 

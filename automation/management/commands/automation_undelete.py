@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from automation.engine import rules
-from automation.management.arguments import add_reason, write_table
+from automation.management.arguments import add_reason, row, write_table
 from automation.management.verbs import VerbCommand
 
 ABOUT = __doc__
@@ -15,10 +15,11 @@ class Command(VerbCommand):
     """`manage.py automation_undelete --tenant acme` lists, with the number of a rule it restores."""
 
     help = f"{ABOUT} {__doc__}"
+    rehearsed = True
 
     def add_own(self, parser: CommandParser) -> None:
         """Which rule."""
-        parser.add_argument("rule", nargs="?", type=int, help="its number")
+        parser.add_argument("rule", nargs="?", type=row, help="its number, as the list has it")
         add_reason(parser)
 
     def act(self, options: dict[str, Any]) -> Any:

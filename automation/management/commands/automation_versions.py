@@ -13,6 +13,7 @@ from automation.management.arguments import (
     add_reason,
     add_rule,
     add_tenant,
+    misused,
     write_json,
     write_table,
 )
@@ -43,9 +44,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Prints one line a version; with `--cancel-older` first cancels, and says how many."""
         if options["cancel_older"] and not options["rule"]:
-            raise CommandError("--cancel-older needs --rule.")
+            raise misused("--cancel-older needs --rule.")
         if options["dry_run"] and not options["cancel_older"]:
-            raise CommandError("--dry-run goes with --cancel-older: without it nothing is changed anyway.")
+            raise misused("--dry-run goes with --cancel-older: without it nothing is changed anyway.")
         with acting_for(tenant_named(options["tenant"]).pk, person()):
             rule_id = rule_named(options["rule"]).pk if options["rule"] else None
             if options["dry_run"]:
