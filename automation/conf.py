@@ -1,6 +1,8 @@
 """The engine's settings: defaults, units, and the checks that they fit together."""
 
+import ipaddress
 from dataclasses import dataclass, fields
+from urllib.parse import urlsplit
 
 from django.conf import settings as django_settings
 
@@ -28,6 +30,7 @@ class Conf:
     step_timeout: float = 10.0
     step_timeout_max: float = 30.0
     allow_loopback: bool = False
+    allowed_networks: str = ""  # private networks that connections may lead to: "10.20.0.0/16, fd00:20::/32"
     # Switches of the lab and of tests: each turns a real protection off to show what it is for.
     loop_guard: bool = True
     loop_stop: int = 1000
@@ -42,6 +45,17 @@ class Conf:
     def fence_margin(self) -> float:
         """How long before the end of a lease no further effect may start, in seconds."""
         return self.lease / 4
+
+    @property
+    def networks(self) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+        """The private networks that are open to connections. Raises ValueError for what is no network."""
+        return tuple(ipaddress.ip_network(one.strip()) for one in self.allowed_networks.split(",") if one.strip())
+
+    @property
+    def own_hosts(self) -> frozenset[str]:
+        """The names under which this product is reached; one that begins with a dot stands for all below it, too."""
+        named = [urlsplit(self.site).hostname or "", *django_settings.ALLOWED_HOSTS]
+        return frozenset(host.lower() for host in named if host not in ("", "*", "localhost"))
 
 
 def load() -> Conf:
@@ -68,5 +82,13 @@ def problems(conf: Conf, *, queue_timeout: float, queue_retry: float) -> list[st
             "the longest step must fit into the lease beside a beat",
         ),
         (conf.step_timeout_max < conf.deadline, "the longest step must end before the deadline"),
+        (_are_networks(conf), "the allowed networks must be networks with commas between, such as 10.20.0.0/16"),
     ]
     return [message for holds, message in rules if not holds]
+
+
+def _are_networks(conf: Conf) -> bool:
+    try:
+        return conf.networks is not None
+    except ValueError:
+        return False

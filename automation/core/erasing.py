@@ -11,6 +11,8 @@ from urllib.parse import quote, quote_plus
 ERASED = "[erased]"
 EVERYTHING, BEFORE = "*", "before:"
 LEAST_DIGITS = 5
+# No word goes on before it: nothing, or an escape of JSON, whose last sign is a letter or a digit.
+_BEFORE = r"(?:(?<!\w)|(?<=\\[bfnrt])|(?<=\\u[0-9a-f]{4}))"
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d([T ][\d:.]+(Z|[+-]\d\d:?\d\d)?)?")
 
 
@@ -33,7 +35,7 @@ class Needles:
         tellable = {word for word in given if is_telling(word)}
         ways = {way for word in tellable | asked for way in _ways(word)}
         longest_first = sorted(ways, key=lambda way: (-len(way), way))
-        pattern = r"(?<!\w)(?:" + "|".join(re.escape(way) for way in longest_first) + r")(?!\w)"
+        pattern = _BEFORE + r"(?:" + "|".join(re.escape(way) for way in longest_first) + r")(?!\w)"
         return cls(
             words=tuple(longest_first),
             too_common=tuple(sorted(given - tellable - asked)),
@@ -115,5 +117,6 @@ def _linked(path: str, value: Any, personal: Collection[str], texts: Collection[
 
 def _ways(word: str) -> set[str]:
     """How a word looks in plain text, in JSON, in an address and in HTML."""
-    plain, exact = json.dumps(word)[1:-1], json.dumps(word, ensure_ascii=False)[1:-1]
-    return {word, plain, exact, quote(word), quote(word, safe="@"), quote_plus(word), html.escape(word)}
+    exact = json.dumps(word, ensure_ascii=False)[1:-1]
+    plain = {json.dumps(one)[1:-1] for one in (word, word.upper(), word.lower(), word.title())}
+    return {word, *plain, exact, quote(word), quote(word, safe="@"), quote_plus(word), html.escape(word)}

@@ -100,7 +100,13 @@ class Cycle:
         if done.broken is not None:
             raise done.broken
         late = {id(one) for one in done.again}
-        self.health.note(one for one in settled if id(one) not in late)
+        try:
+            self.health.note(one for one in settled if id(one) not in late)
+        except AWAY:
+            raise
+        except Exception:
+            # Such as a connection that is deleted at this moment: what was claimed beside it goes on.
+            log.exception("alarm", what="connection health")
 
     def _between(self) -> None:
         """Settles outcomes that threads have brought back meanwhile, so that a long batch delays no effect's settle."""

@@ -232,7 +232,9 @@ def came_back(finished: Finished, step: StepInHand, wave: Wave) -> Outcome:
     outcome = finished.outcome
     at_most_once = finished.call.effect == Effect.AT_MOST_ONCE
     closes = {"done": "ok", "skipped": "ok", "timeout": "timeout"}.get(outcome.state, "failed")
-    answer = outcome.error or (json.dumps(outcome.output, default=str)[:EXCERPT] if outcome.output else "")
+    # No escapes: erasing a person finds names in it as they are written.
+    output = json.dumps(outcome.output, default=str, ensure_ascii=False) if outcome.output else ""
+    answer = outcome.error or output
     wave.closed.append(ClosedAttempt(step.id, step.attempts, closes, answer[:EXCERPT]))
     certain = {"done": "confirmed", "skipped": "none", "retry": "none", "rejected": "none"}.get(
         outcome.state, "uncertain"

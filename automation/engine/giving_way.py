@@ -2,13 +2,13 @@
 
 from datetime import datetime, timedelta
 
-from django.db import OperationalError
+from django.db import DatabaseError, InterfaceError
 
 GIVE_WAY = 0.2  # seconds
 LOCK_STATES = frozenset({"55P03", "40P01"})  # lock_not_available, deadlock_detected
 
 
-def met_a_lock(error: OperationalError) -> bool:
+def met_a_lock(error: DatabaseError | InterfaceError) -> bool:
     """Whether that is why the database refused a transaction."""
     return getattr(error.__cause__, "sqlstate", "") in LOCK_STATES
 

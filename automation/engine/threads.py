@@ -17,6 +17,8 @@ from automation.outbound.sockets import Sockets
 
 log = structlog.get_logger(__name__)
 FENCED = "The worker's lease was about to end: nothing was sent."
+HUNG = "The step did not return within its time."
+UNSENT = "No connection was made within the step's time: nothing was sent."
 HUNG_GRACE = 0.5  # seconds that a thread has to return after its socket was shut
 
 
@@ -121,7 +123,10 @@ class ThreadDoor:
                 return  # it came back a moment ago, and the thread may be on its next one
             flight.given_up = True
             self.hung += 1
-            self._done.append(Finished(flight.call, Outcome.timeout("The step did not return within its time.")))
+            # Such as a name server that doesn't answer: what was shut before it sent anything sends nothing later.
+            unsent = flight.shut and not self.sockets.has_sent(flight.thread_id)
+            outcome = Outcome.retry(UNSENT) if unsent else Outcome.timeout(HUNG)
+            self._done.append(Finished(flight.call, outcome))
         log.error("alarm", what="hung thread", step_id=flight.call.step_id)
         self.bell.set()
 

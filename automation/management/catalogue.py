@@ -51,6 +51,7 @@ SETTINGS = {
     "step_timeout": "seconds that one mail of a notice may take",
     "step_timeout_max": "seconds that an outside step may take, whatever it asks for",
     "allow_loopback": "lets connections lead to this machine, and without TLS ¹",
+    "allowed_networks": "private networks that connections may lead to, by https, such as `10.20.0.0/16, fd00:20::/32`",
     "loop_guard": "off: no rule is suppressed for a loop, but for the budget ²",
     "loop_stop": "runs that one root event may cause below its first two levels ²",
     "breakers": "off: connections that fail are called on and on, and rules that fail go on ²",

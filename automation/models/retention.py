@@ -17,6 +17,7 @@ class Retention(models.Model):
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     removed = models.JSONField(default=dict)  # what the round removed, {"runs": 12, …}
+    purge_began_at = models.DateTimeField(null=True)  # from then on a closed tenant can't be opened again
     purged_at = models.DateTimeField(null=True)  # of a closed tenant: nothing of it is left
 
     def __str__(self) -> str:

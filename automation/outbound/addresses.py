@@ -12,6 +12,8 @@ import idna
 from django.utils.translation import gettext as _
 from requests_hardened.ip_filter import EXTRA_BLOCKED_NET_RANGES
 
+from automation import conf
+
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -39,12 +41,19 @@ class Policy:
     """Which addresses this installation may call. Both widenings are settings of the installation, never a tenant's.
 
     `allow_loopback`: http and any port too, on loopback addresses only. `allowed_networks`: private networks that the
-    operator opens, by https on the usual ports. `own_hosts`: names of this product itself, which rules never call.
+    operator opens, by https on the usual ports. `own_hosts`: names of this product itself, which rules never call; one
+    that begins with a dot stands for itself and all below it.
     """
 
     allow_loopback: bool = False
     allowed_networks: tuple[Network, ...] = ()
     own_hosts: frozenset[str] = frozenset()
+
+
+def installed(allow_loopback: bool) -> Policy:
+    """The policy of this installation's settings."""
+    settings = conf.load()
+    return Policy(allow_loopback, settings.networks, settings.own_hosts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +75,7 @@ def check_url(url: str, allow_loopback: bool, *, policy: Policy | None = None) -
 
     A name that passes may still resolve to a private address: that is judged when the connection is made, each time.
     """
-    rules = policy or Policy(allow_loopback=allow_loopback)
+    rules = policy or installed(allow_loopback)
     try:
         target = parse(url)
         check_target(target, rules)
@@ -81,6 +90,10 @@ def host_allowed(url: str, allowed: Sequence[str]) -> bool:
         return True
     host = parse(url).host
     return any(host == one or (one.startswith(".") and host.endswith(one)) for one in allowed)
+
+
+def _is_own(host: str, own: frozenset[str]) -> bool:
+    return any(host == one.removeprefix(".") or (one.startswith(".") and host.endswith(one)) for one in own)
 
 
 def parse(url: str) -> Target:
@@ -125,7 +138,7 @@ def check_target(target: Target, policy: Policy) -> None:
     """Judges what the text of a URL alone shows. Raises BadAddress."""
     if target.literal is not None:
         problem = refused(target.literal, target, policy)
-    elif target.host in policy.own_hosts:
+    elif _is_own(target.host, policy.own_hosts):
         problem = _("The address is this product's own.")
     elif target.host == "localhost":
         problem = None if policy.allow_loopback else _("The address belongs to this computer itself.")

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from urllib3.exceptions import HTTPError
 from urllib3.response import BaseHTTPResponse
 
-from automation.outbound.addresses import BadAddress, Policy, check_target, host_allowed, parse
+from automation.outbound.addresses import BadAddress, Policy, check_target, host_allowed, installed, parse
 from automation.outbound.answers import Answer, OutboundError, excerpt, judge, kept_headers
 from automation.outbound.mail import send_mail
 from automation.outbound.masking import Masker
@@ -63,7 +63,7 @@ class Outbound:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._connections = connections
-        self._policy = policy or Policy(allow_loopback=allow_loopback)
+        self._policy = policy or installed(allow_loopback)
         self._key = key
         self._timeout = timeout
         self._sockets = sockets

@@ -84,6 +84,11 @@ class Sockets:
         flight.end()
         return True
 
+    def has_sent(self, thread_id: int) -> bool:
+        """Whether what that thread does may have sent anything; True where it has no conversation to ask."""
+        flight = self._flights.get(thread_id)
+        return flight is None or flight.sent
+
 
 class _Here(threading.local):
     flight: Flight | None = None

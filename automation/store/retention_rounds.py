@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db import transaction
+
 from automation.store import statements
 
 
@@ -39,8 +41,9 @@ def begin(tenant_id: int) -> TermsRow:
     """Notes that a round begins; a tenant that was opened again is purged no more."""
     statements.count(
         "INSERT INTO automation_retention (tenant_id, started_at, removed) VALUES (%s, automation_now(), '{}')"
-        " ON CONFLICT (tenant_id) DO UPDATE SET started_at = automation_now(), removed = '{}', purged_at = (SELECT"
-        " automation_retention.purged_at FROM tenants_tenant t WHERE t.id = %s AND t.closed_at IS NOT NULL)",
+        " ON CONFLICT (tenant_id) DO UPDATE SET started_at = automation_now(), removed = '{}',"
+        " (purge_began_at, purged_at) = (SELECT automation_retention.purge_began_at, automation_retention.purged_at"
+        " FROM tenants_tenant t WHERE t.id = %s AND t.closed_at IS NOT NULL)",
         [tenant_id, tenant_id],
     )
     row = statements.rows(
@@ -66,6 +69,21 @@ def finish(tenant_id: int, *, runs_from: int | None = None, events_from: int | N
         " events_from = COALESCE(%s, events_from) WHERE tenant_id = %s",
         [runs_from, events_from, tenant_id],
     )
+
+
+def mark_purging(tenant_id: int) -> bool:
+    """Notes that a closed tenant's data begins to go; False where it was opened again, by which this waits."""
+    with transaction.atomic():
+        if not statements.rows(
+            "SELECT FROM tenants_tenant WHERE id = %s AND closed_at IS NOT NULL FOR NO KEY UPDATE", [tenant_id]
+        ):
+            return False
+        statements.count(
+            "UPDATE automation_retention SET purge_began_at = COALESCE(purge_began_at, automation_now())"
+            " WHERE tenant_id = %s",
+            [tenant_id],
+        )
+        return True
 
 
 def mark_purged(tenant_id: int) -> bool:

@@ -33,6 +33,14 @@ def test_a_word_is_found_in_every_way_of_writing_it(word: str, way: Any, before:
     assert found == {"text": [f"{before}{ERASED}{after}"]}
 
 
+@pytest.mark.parametrize("given", ["Dear\nBob O'Neill", "Hi\r\nbob@example.com", "\tJürgen Müller", "é JÜRGEN MÜLLER"])
+def test_a_word_is_found_behind_an_escape_in_a_text_that_is_json(given: str):
+    needles = Needles.of({*BOB.words, "Jürgen Müller"})
+    found = needles.scrub(json.dumps({"answer": given}))
+    assert json.loads(found)["answer"].endswith(ERASED)
+    assert needles.scrub(r"at\abob@example.com") == r"at\abob@example.com"
+
+
 @given(values)
 def test_what_has_none_of_the_words_is_as_it_was(value: Any):
     assert BOB.scrub(value) == value

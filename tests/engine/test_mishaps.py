@@ -1,6 +1,7 @@
 """What goes wrong with one run hurts that run alone, and leaves none without a way on."""
 
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -9,13 +10,14 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError, connection
+from structlog.testing import capture_logs
 
 from automation.actions.add_tags import AddTags
 from automation.actions.call_webhook import CallWebhook
 from automation.catalog.action import Outcome
 from automation.conf import Conf
 from automation.engine import lease as leases
-from automation.engine import rules, ruleset
+from automation.engine import rules, ruleset, threads
 from automation.engine.advance import Advance
 from automation.engine.cycle import Cycle
 from automation.engine.effects import EffectCall, guarded
@@ -438,6 +440,51 @@ def test_a_thread_that_came_back_at_the_last_moment_is_not_given_up_on_its_next_
     assert (door.hung, len(door._done)) == (0, 0)
     door._give_up(following)
     assert (door.hung, len(door._done)) == (1, 1)
+
+
+def test_an_effect_that_hung_before_it_sent_anything_is_tried_again_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, answered = threading.Event(), threading.Event()
+
+    def silent() -> None:
+        asked.set()
+        answered.wait(30)
+
+    def effect(call: EffectCall) -> Outcome:
+        with door.sockets.flight(time.monotonic() + 30) as flight:
+            flight.sent = call.step_id == 2
+            silent()
+        return Outcome.retry("no answer")
+
+    monkeypatch.setattr(threads, "guarded", effect)
+    outcomes = []
+    for step_id in (1, 2):
+        door = ThreadDoor(1, False, may_start=lambda call: True)
+        door.start()
+        timer = SimpleNamespace(timer_id=step_id)
+        calls = SimpleNamespace(call=None, key="", outbound=None)
+        asked.clear()
+        door.submit(SimpleNamespace(step_id=step_id, timeout=-1.0, claimed=timer, door=calls))  # type: ignore[arg-type]
+        assert asked.wait(30)
+        assert door.finished() == []  # its sockets are shut first
+        flight = next(iter(door._flights.values()))
+        flight.ends_at -= 10
+        outcomes += [done.outcome for done in door.finished()]
+        door.close()
+    answered.set()
+    assert [outcome.state for outcome in outcomes] == ["retry", "timeout"]
+    assert "nothing was sent" in outcomes[0].error
+
+
+def test_a_fault_in_a_connections_health_keeps_nothing_beside_it_from_going_on(
+    world: World, crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = world.rule("Both", hook(), set_field("low", "priority", "low"))
+    monkeypatch.setattr(crew.cycle, "health", SimpleNamespace(note=broken))
+    with capture_logs() as lines:
+        urgent(world, crew)
+        crew.work()
+    assert world.states(rule) == ["succeeded"]
+    assert {line["what"] for line in lines if line["event"] == "alarm"} == {"connection health"}
 
 
 def test_a_beat_that_fails_in_any_way_is_followed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:

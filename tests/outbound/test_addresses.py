@@ -1,11 +1,13 @@
 """Which addresses may be called."""
 
 import ipaddress
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from automation.conf import load, problems
 from automation.outbound import Policy, check_url
 from automation.outbound.addresses import parse, parse_address, refused
 
@@ -136,6 +138,18 @@ def test_the_operator_can_open_one_private_network() -> None:
     assert check_url("https://10.20.1.1/", False, policy=policy) is None
     assert check_url("https://10.21.1.1/", False, policy=policy)
     assert check_url("http://10.20.1.1/", False, policy=policy)
+
+
+def test_the_installations_settings_open_networks_and_name_its_own_hosts(settings: Any) -> None:
+    settings.AUTOMATION_ALLOWED_NETWORKS = "10.20.0.0/16, fd00:20::/32"
+    settings.AUTOMATION_SITE = "https://Desk.example.com/"
+    settings.ALLOWED_HOSTS = ["*", "localhost", ".northwind.example"]
+    assert [check_url(f"https://{host}/", False) for host in ("10.20.1.1", "[fd00:20::1]", "a.example")] == [None] * 3
+    own = ("desk.example.com", "northwind.example", "www.northwind.example")
+    assert {check_url(f"https://{host}/", False) for host in own} == {"The address is this product's own."}
+    assert check_url("https://notnorthwind.example/", False) is None
+    settings.AUTOMATION_ALLOWED_NETWORKS = "10.20.0.1/16"
+    assert [one for one in problems(load(), queue_timeout=1000, queue_retry=2000) if "networks" in one]
 
 
 def test_the_products_own_name_is_refused() -> None:

@@ -19,7 +19,8 @@ from django.core.mail import EmailMessage
 from outbound_types import MakeDoor, RawServer
 from pytest_django import Settings
 
-from automation.outbound import OutboundError, Policy, Sockets
+from automation.outbound import OutboundError, Sockets
+from automation.outbound.addresses import installed
 from automation.outbound.transport import session_for
 
 
@@ -76,7 +77,7 @@ def answer(client: socket.socket) -> None:
 
 def trust(certificate: Certificate) -> None:
     """Let this thread's connections trust the certificate."""
-    session_for(Policy(allow_loopback=True)).verify = str(certificate.path)
+    session_for(installed(True)).verify = str(certificate.path)
 
 
 def failure(door: MakeDoor, url: str, **options: float) -> OutboundError:
@@ -113,7 +114,7 @@ def test_a_certificate_must_be_that_of_the_name_and_not_of_the_address(
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_arguments, **_more: found)
     assert failure(door, f"https://other.example:{port}/").failing == "rejected"  # not loopback by its text
-    policy = Policy(allow_loopback=True)
+    policy = installed(True)
     session_for(policy).verify = str(certificate.path)
     error = failure(door, "https://other.example:8443/")
     assert error.failing == "retry"

@@ -97,7 +97,10 @@ def test_without_a_time_it_is_left_to_the_command(settings):
 
 
 @pytest.mark.django_db
-def test_a_round_that_fails_is_an_alarm_and_keeps_no_other_tenant_waiting(acme: Place, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("error", [DataError("a date out of range"), TypeError("a fault in a host's function")])
+def test_a_round_that_fails_is_an_alarm_and_keeps_no_other_tenant_waiting(
+    acme: Place, monkeypatch: pytest.MonkeyPatch, error: Exception
+):
     other = new_place(slug="other")
     older(acme.tenant, other.tenant)
     begin = rounds.Terms.of
@@ -105,7 +108,7 @@ def test_a_round_that_fails_is_an_alarm_and_keeps_no_other_tenant_waiting(acme: 
 
     def fail(tenant_id: int) -> None:
         if tenant_id == acme.tenant.pk:
-            raise DataError("a date out of range")
+            raise error
 
     with every_tenant(), capture_logs() as lines:
         make_chore().run()

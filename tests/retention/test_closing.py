@@ -10,7 +10,6 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from factories import CommentFactory, CompanyFactory, CustomerFactory, GroupFactory, LeadFactory, TicketFactory
 from operating import Place, lease, make_dead_run, make_live_run, make_rule
 from operating import place as new_place
@@ -135,12 +134,30 @@ def test_nothing_goes_while_a_worker_is_on_one_of_its_steps(acme: Place):
     assert rows(acme.tenant) == before
 
 
-def test_nothing_goes_of_a_tenant_that_is_opened_meanwhile(acme: Place):
+def test_nothing_goes_of_a_tenant_that_is_opened_meanwhile(acme: Place, monkeypatch: pytest.MonkeyPatch):
     furnish(acme)
     close_days_ago(acme, 31)
-    with CaptureQueriesContext(connection):
-        Tenant.objects.filter(pk=acme.tenant.pk).update(closed_at=None)
-    assert "automation.run" not in prune(acme.tenant)
+    before = rows(acme.tenant)
+    monkeypatch.setattr(purge.owned_rows, "leases", lambda tenant_id: opened(acme))
+    assert prune(acme.tenant) == {}
+    assert rows(acme.tenant) == before
+
+
+def opened(place: Place) -> bool:
+    """As if somebody opened it between two statements; answers that no worker is on a step of it."""
+    Tenant.objects.filter(pk=place.tenant.pk).update(closed_at=None)
+    return False
+
+
+def test_once_its_data_has_begun_to_go_a_tenant_is_not_opened_again(acme: Place):
+    furnish(acme)
+    closing.close(acme.tenant.pk)
+    begun = round_of(acme.tenant.pk, purge_now=True)
+    next(begun)
+    begun.close()
+    with pytest.raises(Refused, match="is over"):
+        closing.reopen(acme.tenant.pk)
+    assert not Tenant.objects.get(pk=acme.tenant.pk).is_open
 
 
 def test_the_command_closes_opens_and_purges(acme: Place, capsys: pytest.CaptureFixture[str]):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import structlog
-from django.db import DataError, IntegrityError, OperationalError, ProgrammingError
+from django.db import InterfaceError, InternalError, OperationalError
 
 from automation import queue
 from automation.conf import Conf
@@ -67,11 +67,11 @@ class RetentionChore:
         """One batch; False at the end of the round. What fails is told, and this tenant's turn is over."""
         try:
             done = next(self._round, None) if self._round is not None else None
-        except OperationalError as error:
+        except (OperationalError, InterfaceError, InternalError) as error:
             if not met_a_lock(error):
                 raise
             return False  # this tenant comes next again
-        except (DataError, IntegrityError, ProgrammingError, ValueError, LookupError) as error:
+        except Exception as error:  # whatever it is, also of a host's own `pruned`: the others have their turns
             log.exception("alarm", what="retention", tenant_id=self._tenant_id, error=str(error)[:500])
             rounds.finish(self._tenant_id)
             return False

@@ -36,8 +36,8 @@ def reopen(tenant_id: int, *, reason: str = "") -> None:
         tenant = Tenant.objects.select_for_update(no_key=True).get(pk=tenant_id)
         if tenant.closed_at is None:
             return
-        done = Retention.objects.filter(tenant_id=tenant_id, purged_at__isnull=False).exists()
-        if done or purged_from(tenant) <= clock.now():
+        begun = Retention.objects.filter(tenant_id=tenant_id, purge_began_at__isnull=False).exists()
+        if begun or purged_from(tenant) <= clock.now():
             raise Refused(_("The time to open this tenant again is over: its data is being removed."))
         tenant.closed_at = None
         tenant.save(update_fields=["closed_at"])

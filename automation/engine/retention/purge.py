@@ -27,6 +27,8 @@ def purge(tenant_id: int) -> Iterator[Portion]:
     if owned_rows.leases(tenant_id):
         rounds.finish(tenant_id)
         return
+    if not rounds.mark_purging(tenant_id):
+        return
     counts: Counter[str] = Counter()
     for what, drop in _drops(tenant_id):
         while gone := drop():
