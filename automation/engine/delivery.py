@@ -8,6 +8,7 @@ import structlog
 
 from automation.catalog.action import Outcome
 from automation.core.erasing import ERASED
+from automation.core.facts import clean
 from automation.engine.effects import EffectCall, OutsideDoor
 from automation.engine.notice_mails import compose
 from automation.models import Notice
@@ -32,6 +33,7 @@ def begin(claimed: Claimed, wave: Wave, *, now: datetime, timeout: float, is_poi
         if not is_poison:
             raise
         log.exception("alarm", what="notice not sent", notice_id=claimed.subject_id, error=repr(error)[:500])
+        wave.mailed.append(Mailed(claimed.subject_id or 0, {}, sent=False, given_up=_why(repr(error))))
         call = None
     if call is None:
         wave.settlements.append(Settlement(claimed.timer_id, claimed.lease_seq, None, None, None))
@@ -89,15 +91,16 @@ def settle(call: EffectCall, outcome: Outcome, wave: Wave, *, now: datetime) -> 
         return
     places = call.door.kept["places"]
     tries = _tries(notice, places) + 1
-    state = _after(tries, outcome)
+    state, given_up = _after(tries, outcome), ""
     if state in (REFUSED, GIVEN_UP):
         error, people = outcome.error[:500], len(places)
         log.error("alarm", what="notice not sent", notice_id=notice.pk, error=error, people=people)
+        given_up = _why(outcome.error)
     changed = {str(place): state for place in places}
     notice.mailed = {**notice.mailed, **changed}
     left = [notice.mailed.get(str(place), 0) for place in _places(notice, _open(notice))]
     ended = {notice.mailed.get(str(place)) for place in _places(notice, set(notice.recipients) - {ERASED})}
-    wave.mailed.append(Mailed(notice.pk, changed, sent=ended == {SENT}))
+    wave.mailed.append(Mailed(notice.pk, changed, sent=ended == {SENT}, given_up=given_up))
     if not left:
         wave.settlements.append(gone)
         return
@@ -109,6 +112,11 @@ def settle(call: EffectCall, outcome: Outcome, wave: Wave, *, now: datetime) -> 
 
 def _notice(claimed: Claimed) -> Notice | None:
     return Notice.objects.filter(pk=claimed.subject_id or 0, tenant_id=claimed.tenant_id).first()
+
+
+def _why(error: str) -> str:
+    """Why a mail was given up, as it is stored; never empty, since that says that it wasn't."""
+    return clean(error[:500]) or "?"
 
 
 def _after(tries: int, outcome: Outcome) -> str | int:

@@ -4,6 +4,7 @@ from django.db import models
 from django.db.models import Value
 from django.db.models.functions import Now
 
+from automation.core.erasing import ERASED
 from tenants.models import TenantOwned
 
 
@@ -23,6 +24,8 @@ class Notice(TenantOwned):
     mailed = models.JSONField(default=dict, db_default=Value({}, models.JSONField()), blank=True)
     created_at = models.DateTimeField(db_default=Now())
     sent_at = models.DateTimeField(null=True)  # to all of them
+    given_up_at = models.DateTimeField(null=True)  # for some of them, or all: the last time
+    error = models.TextField(default="", db_default="", blank=True)  # why it was given up then
 
     class Meta:
         constraints = [
@@ -31,6 +34,20 @@ class Notice(TenantOwned):
 
     def __str__(self) -> str:
         return self.title
+
+    @property
+    def not_told(self) -> list[str]:
+        """Those for whom it was given up, by their addresses."""
+        lost = ("refused", "given up")
+        return [one for place, one in enumerate(self.recipients) if self.mailed.get(str(place)) in lost]
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a mail of it is still to be sent."""
+        if self.sent_at is not None or (self.given_up_at is not None and not self.mailed):
+            return False
+        states = (self.mailed.get(str(place), 0) for place, one in enumerate(self.recipients) if one != ERASED)
+        return any(isinstance(state, int) for state in states)
 
     def said_in(self, language: str) -> tuple[str, str]:
         """(title, text) in a language; in the tenant's where nobody needed it in that one."""

@@ -77,8 +77,10 @@ SELECT u.tenant_id, u.run_id, u.step_id, u.event_id, u.reason, u.error, u.snapsh
 
 MAILED = """
 UPDATE automation_notice n SET mailed = n.mailed || u.states::jsonb,
-       sent_at = CASE WHEN u.sent THEN clock_timestamp() ELSE n.sent_at END
-  FROM unnest(%s::bigint[], %s::text[], %s::bool[]) AS u (id, states, sent) WHERE n.id = u.id
+       sent_at = CASE WHEN u.sent THEN clock_timestamp() ELSE n.sent_at END,
+       given_up_at = CASE WHEN u.given_up <> '' THEN clock_timestamp() ELSE n.given_up_at END,
+       error = CASE WHEN u.given_up <> '' THEN u.given_up ELSE n.error END
+  FROM unnest(%s::bigint[], %s::text[], %s::bool[], %s::text[]) AS u (id, states, sent, given_up) WHERE n.id = u.id
 """
 INSERT_NOTICE = """
 INSERT INTO automation_notice AS n (tenant_id, kind, subject, period, title, text, recipients, said, cases)

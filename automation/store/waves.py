@@ -136,11 +136,15 @@ class NewNotice(NamedTuple):
 
 
 class Mailed(NamedTuple):
-    """What became of one mail of a notice, by the places of those whom it was for; `sent` once all were mailed."""
+    """What became of one mail of a notice, by the places of those whom it was for; `sent` once all were mailed.
+
+    `given_up` says why nobody tries it any more.
+    """
 
     notice_id: int
     states: Mapping[str, str | int]
     sent: bool
+    given_up: str = ""
 
 
 def dumps(value: Any) -> str | None:
@@ -238,7 +242,7 @@ def _insert_notices(notices: Iterable[NewNotice]) -> list[NewTimer]:
 
 def _write_mailed(mailed: Sequence[Mailed]) -> None:
     if mailed:
-        rows = [(one.notice_id, dumps(one.states), one.sent) for one in mailed]
+        rows = [(one.notice_id, dumps(one.states), one.sent, one.given_up) for one in mailed]
         statements.count(wave_sql.MAILED, statements.columns(rows))
 
 

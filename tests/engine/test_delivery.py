@@ -103,6 +103,9 @@ def test_a_mail_that_is_refused_holds_up_no_other(world: World, server: MailServ
     world.run()
     assert (sorted(server.taken), server.asked["de"], sent(world)) == (["en", "fr"], 1, False)
     assert sorted(told(world).mailed.items()) == [("0", "refused"), ("1", "sent"), ("2", "sent")]
+    assert told(world).given_up_at is not None
+    assert len(told(world).not_told) == 1
+    assert told(world).error
 
 
 def test_a_mail_is_given_up_after_twenty_tries_over_nine_hours(world: World, server: MailServer) -> None:
@@ -143,6 +146,9 @@ def test_a_notice_that_no_mail_can_be_made_of_is_given_up(
     world.run()
     assert not [row for row in world.runner.timers._rows.values() if row.kind == "deliver"]
     assert not sent(world)
+    notice = told(world)
+    assert (notice.is_waiting, notice.given_up_at is not None) == (False, True)
+    assert "a text of this release is broken" in notice.error
 
 
 def test_a_mail_that_ends_its_workers_is_given_up_and_the_others_go(world: World, server: MailServer) -> None:

@@ -158,7 +158,9 @@ def fill(world: World, said: str) -> None:
             refusals={said: 1},
         )
         DeadLetter.objects.create(reason="exhausted", snapshot={}, resolution=said[:40], actor=said)
-        Notice.objects.create(kind="x", subject="x", period="x", title=said, text=said, said={"de": [said, said]})
+        Notice.objects.create(
+            kind="x", subject="x", period="x", title=said, text=said, error=said, said={"de": [said, said]}
+        )
         Pause.objects.create(
             scope="rule",
             tenant=world.tenant,

@@ -5,9 +5,10 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from factories import TicketFactory
+from factories import TicketFactory, UserFactory
 from operating import (
     DEFINITION,
     make_dead_run,
@@ -21,6 +22,7 @@ from operating import (
 from automation.engine import rules as engine_rules
 from automation.engine.retention.rounds import round_of
 from automation.models import DeadLetter, Notice, Run
+from automation.store import clock
 from automation.web.cursor import PAGE
 from tenants.context import acting_for
 from tenants.models import AuditEntry
@@ -227,6 +229,21 @@ def test_notices_tell_what_was_told_to_whom(people, acme, text_of):
     assert "3 steps wait" in text
     assert "ana@example.com" in text
     assert "not sent yet" in text
+
+
+def test_a_notice_that_was_given_up_says_for_whom_when_and_why(people, acme, text_of):
+    notice = Notice(kind="x", subject="x", period="x", recipients=["ana@example.com", "bo@example.com"], title="Stuck")
+    notice.mailed, notice.error = {"0": "sent", "1": "refused"}, "550 no such box"
+    notice.given_up_at = clock.now() - timedelta(hours=3, minutes=5)
+    notice.save()
+    staff = Client()
+    staff.force_login(UserFactory(is_superuser=True, is_staff=True))
+    pages = [text_of(people["viewer"], people.page("notices/")), text_of(staff, "/admin/automation/notice/")]
+    for text in pages:
+        assert re.search(r"(?i)given up\s+for bo@example.com", text)
+        assert "550 no such box" in text
+        assert "not sent yet" not in text
+    assert re.search(r"3\s+hours ago", pages[0])
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ OURS: Mapping[type[models.Model], tuple[str, ...]] = {
     Connection: ("last_error",),
     ConnectionCall: ("error",),
     DeadLetter: ("resolution", "actor"),
-    Notice: ("title", "text", "said", "recipients"),
+    Notice: ("title", "text", "said", "recipients", "error"),
     Pause: ("reason", "actor", "resumed_by", "ended_by"),
 }
 WHOLE = {(Notice, "recipients")}  # lists of addresses: what is left of one would be somebody else's, and be mailed
