@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("automation", "0024_step_connections")]
+    dependencies = [("automation", "0025_purge_began")]
 
     operations = [
         migrations.AddField(model_name="notice", name="given_up_at", field=models.DateTimeField(null=True)),
