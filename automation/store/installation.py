@@ -28,6 +28,10 @@ ASTRAY = """
 SELECT EXISTS (SELECT 1 FROM automation_pause p
                  JOIN automation_lane l ON NOT l.hold_new OR (p.level <> 'new' AND NOT l.paused)
                 WHERE p.scope = 'installation' AND p.ended_at IS NULL)
+    OR EXISTS (SELECT 1 FROM automation_lane l JOIN tenants_tenant t ON t.id = l.tenant_id AND t.closed_at IS NULL
+                WHERE l.hold_new AND NOT EXISTS (SELECT 1 FROM automation_pause p
+                        WHERE p.ended_at IS NULL AND (p.level <> 'new' OR NOT l.paused)
+                          AND (p.scope = 'installation' OR (p.scope = 'tenant' AND p.tenant_id = t.id))))
 """
 
 
@@ -43,7 +47,10 @@ def concerned(*, after: int) -> list[int]:
 
 
 def astray() -> bool:
-    """Whether a lane runs although the installation is paused: a tenant that was made at the same moment."""
+    """Whether a lane runs although the installation is paused, or stands though nothing open asks for it.
+
+    Both come from a tenant that was made at the same moment as the pause, or as its end.
+    """
     return bool(statements.value(ASTRAY))
 
 

@@ -334,6 +334,36 @@ def test_a_lane_that_missed_the_pause_of_the_installation_is_given_it(acme: Plac
     assert pause.heal_pauses() == 0
 
 
+@pytest.mark.parametrize(("own", "stands"), [(None, (False, False)), ("new", (True, False)), ("hold", (True, True))])
+def test_a_lane_that_missed_the_end_of_a_pause_goes_on(acme: Place, own: str | None, stands: tuple[bool, bool]) -> None:
+    if own is not None:
+        pause.pause(level=own, reason="own")
+    Lane.objects.filter(tenant=acme.tenant).update(hold_new=True, paused=True)
+
+    pause.heal_pauses()
+
+    assert (acme.lane.hold_new, acme.lane.paused) == stands
+    assert pause.heal_pauses() == 0
+
+
+@pytest.mark.parametrize(("choice", "goes"), [(Choice("drop"), 0), (Choice(rate=60), 0), (Choice(), 3)])
+def test_a_tenant_that_starts_nothing_new_goes_on_with_its_steps_as_staff_choose(
+    acme: Place, choice: Choice, goes: int
+) -> None:
+    due_runs(make_rule(acme.tenant), 3)
+    event = make_event(acme.tenant, matched_at=None)
+    pause.pause(level="new", reason="own")
+    pause.pause_installation(reason="restored")
+
+    pause.resume_installation(choice)
+
+    assert (acme.lane.hold_new, acme.lane.paused) == (True, False)
+    assert Timer.objects.filter(state="pending", kind="step").count() == goes
+    event.refresh_from_db()
+    assert event.matched_at is None
+    assert Drip.objects.filter(rate=60, kept_until=None).count() == (1 if choice.rate else 0)
+
+
 def test_the_end_of_the_installations_pause_leaves_the_rate_that_a_tenant_chose(acme: Place) -> None:
     due_runs(make_rule(acme.tenant), 3)
     pause.pause(reason="own")

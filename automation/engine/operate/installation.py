@@ -119,7 +119,10 @@ def end_installation(going: Going) -> bool:
     waiting = rows.concerned(after=done)
     for tenant_id in waiting:
         with acting_for(tenant_id, current_actor()):
-            if open_pause() is None and not drop_and_hold(going):
+            own = open_pause()
+            # A tenant that only starts nothing new goes on with its steps; its events stay its own pause's.
+            ends = own is None or (own.level == "new" and pause.level != "new")
+            if ends and not drop_and_hold(going, with_events=own is None):
                 return False
         if not pauses.set_place(pause.pk, tenant_id, since=going.moment):
             return False
@@ -140,9 +143,10 @@ def arm_all() -> None:
 
 
 def heal_pauses(*, shelves_too: bool = True) -> int:
-    """Gives lanes that missed the pause of the installation their flags, and shelves astray their state; a chore.
+    """Gives lanes that missed the begin or end of a pause their flags, and shelves astray their state; a chore.
 
     The one is a tenant that was made at the same moment, the other a worker of the release before. Answers how many.
     """
-    lanes = pauses.follow_pauses(None) if rows.astray() else 0
+    with transaction.atomic():  # the lanes are locked before the pauses are read
+        lanes = pauses.follow_pauses(None) if rows.astray() else 0
     return lanes + shelves.heal() if shelves_too else lanes

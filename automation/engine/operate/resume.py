@@ -168,15 +168,15 @@ def decide(pause: Pause, choice: Choice) -> Going | None:
     return Going(pause, choice, moment, time.monotonic() + AT_ONE_GO)
 
 
-def drop_and_hold(going: Going) -> bool:
+def drop_and_hold(going: Going, *, with_events: bool = True) -> bool:
     """Drops what the choice drops of what a tenant has kept, and puts the rest under a drip where there is a rate.
 
-    The tenant still stands still meanwhile. Without a rate an earlier drip lets out all that it holds, in portions.
-    False where time was over before.
+    Without events it is about due steps alone. The tenant still stands still meanwhile. Without a rate an earlier drip
+    lets out all that it holds, in portions. False where time was over before.
     """
     tenant_id, pause, choice = current_tenant(), going.pause, going.choice
     held, before = pause.level != "new", choice.dropped_before(going.moment)
-    if before is not None and not _drop(going, tenant_id, before=before, due=held):
+    if before is not None and not _drop(going, tenant_id, before=before, due=held, events=with_events):
         return False
     if choice.rate is None or choice.keep == "drop":
 
@@ -188,7 +188,7 @@ def drop_and_hold(going: Going) -> bool:
             return 0
 
         return batches(going, let_go)
-    kept_until = drips.last_kept(tenant_id)
+    kept_until = drips.last_kept(tenant_id) if with_events else None
     # What a tenant lets out no faster of itself stays its own where the installation goes on.
     above = 0 if pause.scope == "tenant" else choice.rate
 
@@ -203,14 +203,14 @@ def drop_and_hold(going: Going) -> bool:
     return batches(going, hold)
 
 
-def _drop(going: Going, tenant_id: int, *, before: datetime, due: bool) -> bool:
+def _drop(going: Going, tenant_id: int, *, before: datetime, due: bool, events: bool = True) -> bool:
     def drop() -> int:
         count = drips.drop_events(tenant_id, before=before, at=going.moment, limit=AT_A_TIME)
         if count:
             pauses.count_dropped(going.pause.pk, events=count, runs=0)
         return count
 
-    if not batches(going, drop):
+    if events and not batches(going, drop):
         return False
     # Where running ones were held, also what came off the shelves of rules and connections before it.
     going_on = Drip.objects.filter(tenant_id=tenant_id, ended_at=None, next_at__isnull=False)
