@@ -7,11 +7,11 @@ from datetime import datetime
 from automation.catalog.action import Effect
 from automation.core.breaker import CLOSED, HALF_OPEN, OFF, OPEN
 from automation.engine.effects import EffectCall
-from automation.engine.holding import PutBack, held_back
+from automation.engine.holding import PUT_OFF, PutBack, held_back
 from automation.engine.progress import RunInHand, StepInHand
 from automation.engine.taking import InHand
 from automation.models import Connection
-from automation.store import breakers
+from automation.store import breakers, places
 from automation.store.breakers import Known
 from automation.store.claims import Claimed
 
@@ -19,7 +19,6 @@ DOWN = "endpoint_down"
 OFF_WAIT = 3600.0  # seconds; who switches the connection on again hurries what waits
 SPREAD = 50  # what waits for the same moment comes back within five seconds, a tenth apart
 TRIAL_LOOK = 5.0  # who comes while a system is being tried looks again soon: whether it succeeded is known by then
-BUSY_WAIT, LONGEST_BUSY_WAIT = 0.25, 8.0
 
 
 @dataclass(slots=True)
@@ -30,6 +29,8 @@ class Admission:
     known: dict[int, Known] = field(default_factory=dict)
     trying: set[int] = field(default_factory=set)  # may be tried by one step of this wave
     room: dict[int, int] = field(default_factory=dict)  # places left of those that have a limit
+    turns: dict[int, set[int]] = field(default_factory=dict)  # timers that are to have the next ones, before any other
+    held: set[int] = field(default_factory=set)  # connections with places, of steps that are held or have nothing to do
 
     def admit(self, run: RunInHand, step: StepInHand, claimed: Claimed) -> PutBack | None:
         """Why the step must wait for its connection, or None; a step that waits uses up no attempt."""
@@ -41,15 +42,20 @@ class Admission:
         held = (self._down(connection, run.id) or self._full(connection, claimed) for connection in found)
         why = next((one for one in held if one is not None), None)
         if why is None:
-            self._taken(found)
+            self._taken(found, claimed)
         return why
 
-    def _taken(self, found: Sequence[Connection]) -> None:
+    def passed_by(self, claimed: Sequence[Claimed]) -> set[int]:
+        """The connections with whom a claimed step may have had its turn and didn't take it: the next one may."""
+        return self.held | {pk for pk, turns in self.turns.items() if any(each.timer_id in turns for each in claimed)}
+
+    def _taken(self, found: Sequence[Connection], claimed: Claimed) -> None:
         """The step is let through: it has a place with each of its connections, and is the one that tries it."""
         for connection in found:
             self.trying.discard(connection.pk)
             if connection.pk in self.room:
                 self.room[connection.pk] -= 1
+                self.turns[connection.pk].discard(claimed.timer_id)
 
     def _down(self, connection: Connection, run_id: int) -> PutBack | None:
         known = self.known.get(connection.pk)
@@ -66,9 +72,10 @@ class Admission:
 
     def _full(self, connection: Connection, claimed: Claimed) -> PutBack | None:
         room = self.room.get(connection.pk)
-        if room is None or room > 0:
+        turns = self.turns.get(connection.pk, set[int]())
+        if room is None or room > (0 if claimed.timer_id in turns else len(turns)):
             return None
-        return PutBack(min(BUSY_WAIT * 2 ** min(claimed.deliveries - 1, 10), LONGEST_BUSY_WAIT), DOWN)
+        return PutBack(PUT_OFF, DOWN, place=connection.pk)
 
 
 def take(inside: InHand, claimed: Sequence[Claimed], settling: Sequence[int]) -> Admission:
@@ -79,7 +86,11 @@ def take(inside: InHand, claimed: Sequence[Claimed], settling: Sequence[int]) ->
     """
     admission, wanted = Admission(inside.now), dict[int, Connection]()
     for each in claimed:
-        wanted |= {one.pk: one for one in _wanted(inside, each) if _asks(one, inside.now)}
+        found = _named(inside, each)
+        if _is_held(inside, each, found):
+            admission.held |= {one.pk for one in found if one.concurrency is not None}
+        else:
+            wanted |= {one.pk: one for one in found if _asks(one, inside.now)}
     if not wanted:
         return admission
     admission.known = breakers.lock(list(wanted))
@@ -96,22 +107,27 @@ def take(inside: InHand, claimed: Sequence[Claimed], settling: Sequence[int]) ->
         pk: one.concurrency for pk, one in wanted.items() if one.concurrency is not None and pk in admission.known
     }
     if limits:
-        busy = breakers.busy(list(limits), apart=settling)
-        admission.room = {pk: limit - busy.get(pk, 0) for pk, limit in limits.items()}
+        # A claimed step whose worker died amid its call isn't in its own way.
+        apart = [*settling, *(each.timer_id for each in claimed)]
+        for pk, busy, turns in places.taken(list(limits), apart=apart):
+            admission.room[pk], admission.turns[pk] = limits[pk] - busy, set(turns)
     return admission
 
 
-def _wanted(inside: InHand, each: Claimed) -> list[Connection]:
-    """The connections that a claimed step is about to use; none where it is put back anyway, and so tries nothing."""
+def _named(inside: InHand, each: Claimed) -> list[Connection]:
+    """The connections that a claimed step uses; none of one that isn't ours, or that this process can't read."""
     row, run, step = inside.rows.get(each.run_id or 0), inside.runs.get(each.run_id or 0), inside.step(each)
     if row is None or run is None or step is None or each.timer_id not in inside.ours:
         return []
-    if row.tenant_id != each.tenant_id:
-        return []
-    found = connections_of(run, step)
-    if _paused(run, found) or held_back(row, run, step.row, lane_paused=row.lane_paused) is not None:
-        return []
-    return found
+    return connections_of(run, step) if row.tenant_id == each.tenant_id else []
+
+
+def _is_held(inside: InHand, each: Claimed, found: Sequence[Connection]) -> bool:
+    """Whether a claimed step is put back or dropped anyway, and so tries nothing and takes no place."""
+    if not found:
+        return True
+    row, run = inside.rows[each.run_id or 0], inside.runs[each.run_id or 0]
+    return _paused(run, found) or held_back(row, run, inside.step_row(each), lane_paused=row.lane_paused) is not None
 
 
 def _paused(run: RunInHand, found: Sequence[Connection]) -> bool:

@@ -16,6 +16,7 @@ from automation.core.breaker import CLOSED, OFF
 from automation.engine.health import hurry
 from automation.engine.operate import Refused
 from automation.engine.references import switch_off_broken
+from automation.engine.turns import give_places
 from automation.models import Connection, Pause, Rule
 from automation.outbound.addresses import check_url, host_allowed
 from automation.store import breakers, clock, pauses
@@ -81,6 +82,7 @@ def save(connection: Connection, *, base_revision: int | None, secret: str | Non
         pauses.bump_rules(connection.tenant_id)
     if tried:
         hurry(connection.tenant_id)
+    give_places([connection.pk])  # it may have more of them
 
 
 def switch_on(connection_id: int, reason: str = "") -> None:

@@ -99,6 +99,8 @@ class Cycle:
             self.timers.put_back(timer, due_at=self.timers.now() + timedelta(seconds=seconds))
         if done.broken is not None:
             raise done.broken
+        if done.places:
+            self.timers.give(done.places)
         late = {id(one) for one in done.again}
         try:
             self.health.note(one for one in settled if id(one) not in late)

@@ -26,6 +26,7 @@ class ConnectionValues:
     id: int = 0
     allowed_hosts: tuple[str, ...] = ()  # none: the host of the endpoint alone
     breaker: str = "closed"  # as it stood when the step was let through
+    has_places: bool = False  # a limit of calls at a time: others may wait for this one's place
 
 
 def reachable(connection: Connection, secret: str) -> ConnectionValues:
@@ -39,6 +40,7 @@ def reachable(connection: Connection, secret: str) -> ConnectionValues:
         id=connection.pk,
         allowed_hosts=connection.hosts(),
         breaker=connection.breaker,
+        has_places=connection.concurrency is not None,
     )
 
 

@@ -249,7 +249,7 @@ def came_back(finished: Finished, step: StepInHand, wave: Wave) -> Outcome:
 
 
 def _places(used: Mapping[str, ConnectionValues]) -> str:
-    """Where a step has a place while it may be on its way, for `store.breakers.busy`."""
+    """Where a step has a place while it may be on its way, for `store.places.taken`."""
     if len(used) == 1:
         return next(iter(used))
     return " ".join(sorted(f"#{one.id}" for one in used.values()))

@@ -14,13 +14,15 @@ class PutBack:
     """The timer goes back as it is, due again after so many seconds; the run shows the reason.
 
     `hold`: it is held, for the run was paused by itself. `shelf`: it is held until that ("rule" or "connection", id)
-    may go on; the seconds count where that is being decided at this moment.
+    may go on; the seconds count where that is being decided at this moment. `place`: it is due as soon as that
+    connection has one for it; the seconds count where the giving back is missed.
     """
 
     seconds: float
     reason: str = ""
     hold: bool = False
     shelf: tuple[str, int] | None = None
+    place: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,16 @@
 """Where the cycle gets its timers from and gives them back to: the lanes of the database, under a worker's lease."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from automation.store import claims, clock, events, runs, shelves, timers
+from automation.engine.turns import give_places
+from automation.store import claims, clock, events, places, runs, shelves, timers
 from automation.store.claims import Begun, Claimed, Settlement
 from automation.store.events import EventRow
+from automation.store.places import Waiting
 from automation.store.runs import RunRow
 from automation.store.shelves import Shelved
 from automation.store.timers import NewTimer
@@ -49,6 +51,12 @@ class Timers(Protocol):
 
     def shelve(self, shelved: Sequence[Shelved]) -> None:
         """Holds steps whose timers the transaction has just written or put back: something stops them."""
+
+    def wait(self, waiting: Sequence[Waiting]) -> None:
+        """Notes for whose place timers wait that the transaction has just put back."""
+
+    def give(self, connection_ids: Collection[int]) -> None:
+        """Lets go on what waits for places with these connections, as many as there are; in its own transaction."""
 
     def settle_match(
         self, claimed: Claimed, *, more: bool, charge: int = 0, not_before: datetime | None = None
@@ -109,6 +117,14 @@ class LaneTimers(Work):
     def shelve(self, shelved: Sequence[Shelved]) -> None:
         """Holds steps whose timers the transaction has just written or put back."""
         shelves.put(shelved)
+
+    def wait(self, waiting: Sequence[Waiting]) -> None:
+        """Notes for whose place timers wait that the transaction has just put back."""
+        places.wait(waiting)
+
+    def give(self, connection_ids: Collection[int]) -> None:
+        """Lets go on what waits for places with these connections; what can't be done now the sweep does."""
+        give_places(connection_ids)
 
     def settle_match(
         self, claimed: Claimed, *, more: bool, charge: int = 0, not_before: datetime | None = None

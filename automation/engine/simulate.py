@@ -4,7 +4,7 @@ import heapq
 import itertools
 import random
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -16,6 +16,7 @@ from automation.engine.effects import EffectCall, Finished
 from automation.engine.ports import Work
 from automation.store import claims, runs, timers
 from automation.store.claims import Begun, Claimed, Settlement
+from automation.store.places import Waiting
 from automation.store.shelves import Shelved
 from automation.store.timers import NewTimer
 from automation.store.waves import Stale
@@ -118,6 +119,12 @@ class HeapTimers(Work):
 
     def shelve(self, shelved: Sequence[Shelved]) -> None:
         """Nothing: there are no claims to be saved, and what is put off comes again by itself."""
+
+    def wait(self, waiting: Sequence[Waiting]) -> None:
+        """Nothing: what waits comes again by itself."""
+
+    def give(self, connection_ids: Collection[int]) -> None:
+        """Nothing: nobody waits for the places of a run that is alone."""
 
     def settle_match(
         self, claimed: Claimed, *, more: bool, charge: int = 0, not_before: datetime | None = None

@@ -99,11 +99,11 @@ def _outside(run: Run, timer: TimerRow, zone: ZoneInfo) -> str:
         return ""
     down = Connection.objects.filter(tenant_id=run.tenant_id).exclude(breaker="closed").order_by("name")
     names = ", ".join(f"“{one.name}”" for one in down)
-    moment = formats.date_format(timer.due_at.astimezone(zone), "j M Y, H:i:s")
     if not names:
-        return _("Waits for a connection that has as many calls on their way as it may have: until %s.") % moment
+        return _("Waits for a connection that has as many calls on their way as it may have: until one comes back.")
     if all(one.breaker == "off" for one in down):
         return _("Waits for an outside system: the connection %s was switched off after a day of failures.") % names
+    moment = formats.date_format(timer.due_at.astimezone(zone), "j M Y, H:i:s")
     return _("Waits for an outside system that does not answer (%(names)s), and looks again at %(moment)s.") % {
         "names": names,
         "moment": moment,

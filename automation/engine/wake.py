@@ -9,6 +9,7 @@ import structlog
 from automation import failpoints
 from automation.conf import Conf
 from automation.engine.operate.pause import heal_pauses
+from automation.engine.turns import give_all_places
 from automation.engine.upkeep import Upkeep
 from automation.store import timers
 
@@ -51,6 +52,7 @@ class Sweeper:
             if time.monotonic() >= self._reap_from and self._believable():
                 self._reap()
             self._heal()
+            give_all_places()
             heal_pauses(shelves_too=self._rounds % SHELVES_EVERY == 0)
             self._rounds += 1
             self.upkeep.run()

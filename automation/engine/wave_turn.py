@@ -11,7 +11,7 @@ from automation import failpoints
 from automation.catalog.action import Outcome
 from automation.conf import Conf
 from automation.core.states import RUN_MOVES, may_move
-from automation.engine import admission, delivery, failing, taking
+from automation.engine import admission, delivery, failing, taking, turns
 from automation.engine.admission import Admission
 from automation.engine.advance import Advance
 from automation.engine.effects import EffectCall, Finished
@@ -24,6 +24,7 @@ from automation.engine.progress import GONE, FollowUp, RunInHand, StepInHand
 from automation.engine.stretch import write_step
 from automation.engine.threads import FENCED
 from automation.store.claims import UNTOUCHED, Claimed, Settlement
+from automation.store.places import Waiting
 from automation.store.runs import RunRow, StepRow
 from automation.store.waves import ClosedAttempt, RunChange, Stale, StepChange, StepIds, Wave
 
@@ -38,6 +39,7 @@ class Done:
     put_backs: list[tuple[Claimed, float]] = field(default_factory=list)  # met somebody's lock: due again in so many s
     again: list[Finished] = field(default_factory=list)  # outcomes that met somebody's lock: the next turn settles them
     heard: set[int] = field(default_factory=set)  # tenants of whom an event was written: to be armed
+    places: set[int] = field(default_factory=set)  # connections that may have a place for steps that wait
     broken: Error | None = None  # the connection was lost amid it; claimed ones that are in none of these are adopted
 
 
@@ -113,6 +115,8 @@ class WaveTurn:
             self.timers.settle(wave.settlements)
             self.timers.hold(wave.held)
             self.timers.shelve(wave.shelved)
+            self.timers.wait(wave.waiting)
+        done.places = admitted.passed_by(claimed) | turns.given_back(finished)
         done.heard |= {event.tenant_id for event in wave.events}
         failing.judge(wave.failed)
         return done
@@ -197,6 +201,7 @@ class WaveTurn:
         elif isinstance(decision, PutBack):
             wave.settlements.append(_untouched(claimed, decision, now=run.now))
             wave.shelve(claimed.tenant_id, decision.shelf, claimed.step_id)
+            wave.waiting += [Waiting(claimed.timer_id, decision.place)] if decision.place is not None else []
             run.reason = decision.reason or run.reason
         elif isinstance(decision, Ended):
             follow_up = (
@@ -214,9 +219,8 @@ class WaveTurn:
             run.state = "paused"
             wave.held.append(claimed.timer_id)
         due_at = follow_up.due_at or run.now
-        wave.settlements.append(
-            Settlement(claimed.timer_id, claimed.lease_seq, follow_up.kind, due_at, follow_up.step_id)
-        )
+        settled = Settlement(claimed.timer_id, claimed.lease_seq, follow_up.kind, due_at, follow_up.step_id)
+        wave.settlements.append(settled)
 
 
 UNSTORABLE = "The outcome could not be stored:"
@@ -274,12 +278,12 @@ def _add(done: Done, more: Done) -> None:
     done.put_backs += more.put_backs
     done.again += more.again
     done.heard |= more.heard
+    done.places |= more.places
     done.broken = more.broken
 
 
 def _untouched(claimed: Claimed, held: PutBack, *, now: datetime) -> Settlement:
-    due_at = now + timedelta(seconds=held.seconds)
-    return Settlement(claimed.timer_id, claimed.lease_seq, UNTOUCHED, due_at, None)
+    return Settlement(claimed.timer_id, claimed.lease_seq, UNTOUCHED, now + timedelta(seconds=held.seconds), None)
 
 
 def _gone(claimed: Claimed) -> Settlement:

@@ -70,6 +70,10 @@ class Timer(models.Model):
     deadline_at = models.DateTimeField(null=True)
     # What lets it out at a rate, as long as it is held; no foreign key, as every insert would check it.
     drip_id = models.BigIntegerField(null=True)
+    # The connection that it waits for a place with, while it is due at that very time; once there is one, its turn.
+    waits_for = models.BigIntegerField(null=True)
+    waits_until = models.DateTimeField(null=True)
+    has_turn = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         constraints = [
@@ -94,6 +98,11 @@ class Timer(models.Model):
             ),
             models.Index(
                 fields=["drip_id", "due_at", "id"], name="automation_timer_drip", condition=Q(drip_id__isnull=False)
+            ),
+            models.Index(
+                fields=["waits_for", "has_turn", "id"],
+                name="automation_timer_place",
+                condition=Q(waits_until=F("due_at")),
             ),
         ]
 

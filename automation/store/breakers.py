@@ -55,15 +55,6 @@ SELECT failed.n, (SELECT COALESCE(sum(s.calls), 0) FROM (
      LIMIT failed.n + 1) s)
   FROM failed
 """
-# Work in hand: leases whose steps have an intent for the connection, those apart that are being settled right now.
-BUSY = """
-SELECT c.id, (SELECT count(*) FROM automation_timer x JOIN automation_stepexecution s ON s.id = x.step_id
-               WHERE x.state = 'leased' AND x.id <> ALL(%s::bigint[]) AND s.tenant_id = c.tenant_id
-                 AND s.state = 'running' AND s.effect_state = 'intended'
-                 AND (s.connection = c.name
-                      OR s.connection LIKE '#%%' AND '#' || c.id = ANY (string_to_array(s.connection, ' '))))
-  FROM automation_connection c WHERE c.id = ANY(%s::bigint[])
-"""
 
 
 def note(calls: Sequence[Call], *, now: datetime) -> None:
@@ -158,11 +149,6 @@ def try_again(connection_ids: Sequence[int], *, now: datetime) -> None:
         "UPDATE automation_connection SET breaker = 'half_open', breaker_until = %s WHERE id = ANY(%s::bigint[])",
         [now + PROBE, sorted(connection_ids)],
     )
-
-
-def busy(connection_ids: Sequence[int], *, apart: Sequence[int]) -> dict[int, int]:
-    """How many calls of each connection are on their way; `apart` are timers that are being settled."""
-    return dict(statements.rows(BUSY, [list(apart), sorted(connection_ids)]))
 
 
 def waiting(tenant_id: int) -> list[int]:

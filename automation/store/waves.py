@@ -11,6 +11,7 @@ from automation.core.states import RUN_MOVES, STEP_MOVES, TERMINAL_RUN, may_move
 from automation.store import events, statements, wave_sql
 from automation.store.claims import Settlement
 from automation.store.events import NewEvent
+from automation.store.places import Waiting
 from automation.store.shelves import Shelved
 from automation.store.timers import NewTimer
 
@@ -172,6 +173,7 @@ class Wave:
     timers: list[NewTimer] = field(default_factory=list)
     settlements: list[Settlement] = field(default_factory=list)
     held: list[int] = field(default_factory=list)  # timers of paused runs, put back and then held
+    waiting: list[Waiting] = field(default_factory=list)  # timers, put back, that wait for a place
     shelved: list[Shelved] = field(default_factory=list)  # steps that are to be held for their rule or a connection
 
     def shelve(self, tenant_id: int, shelf: tuple[str, int] | None, step_id: int | None) -> None:

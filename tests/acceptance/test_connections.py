@@ -22,6 +22,8 @@ def test_no_more_calls_at_a_time_than_a_connection_allows_whoever_makes_them(wor
     entries = hook.entries(calls)
     assert len(entries) == calls
     assert max(one["running"] for one in entries) == 3
+    took = max(one["t_end"] for one in entries) - min(one["t_start"] for one in entries)
+    assert took < 10, "a place that is free is taken at once: two seconds where nothing else is done"
     assert {step["attempts"] for step in site.steps()} == {1}
     world.check()
 

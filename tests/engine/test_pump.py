@@ -268,6 +268,7 @@ def sweeping(monkeypatch: pytest.MonkeyPatch) -> tuple[Sweeper, Chores, Clock]:
     monkeypatch.setattr(wake, "timers", chores)
     monkeypatch.setattr(wake, "time", clock)
     monkeypatch.setattr(wake, "heal_pauses", lambda *, shelves_too: 0)
+    monkeypatch.setattr(wake, "give_all_places", lambda: 0)
     monkeypatch.setattr(Upkeep, "run", lambda upkeep: None)
     return Sweeper(uuid.uuid4(), Conf()), chores, clock
 

@@ -7,11 +7,14 @@ from django.db import connection
 
 from automation.catalog.action import Outcome
 from automation.core import breaker
-from automation.engine import connections, health
+from automation.engine import connections, health, turns
 from automation.engine.effects import EffectCall, Finished
 from automation.engine.operate import pause
-from automation.models import Connection, ConnectionCall, Event, Notice
-from automation.store import breakers, clock, pauses
+from automation.engine.operate import steps as operate_steps
+from automation.engine.operate import timers as operate_timers
+from automation.models import Connection, ConnectionCall, Event, Notice, Run, StepExecution, Timer
+from automation.store import breakers, claims, clock, pauses, timers
+from tenants.context import every_tenant
 from tenants.models import AuditEntry
 from tests.engine.crew import Crew
 from tests.engine.world import World, make_world, step
@@ -229,14 +232,133 @@ def test_no_more_calls_at_a_time_than_the_connection_allows(world: World, crew: 
     assert sorted(run.reason for run in world.runs(rule)) == ["", "", "endpoint_down", "endpoint_down"]
     crew.skip_waiting()
     assert len(door.calls) == 2
-    door.back = [Finished(door.calls[0], Outcome.done())]
-    crew.skip_waiting()
+    come_back(crew, door.calls[:1])
     assert len(door.calls) == 3  # the place of the one that came back
-    door.back = [Finished(call, Outcome.done()) for call in door.calls[1:]]
-    crew.skip_waiting()
-    door.back = [Finished(door.calls[-1], Outcome.done())]
-    crew.work()
+    come_back(crew, door.calls[1:])
+    come_back(crew, door.calls[-1:])
     assert set(world.states(rule)) == {"succeeded"}
+    assert {step.attempts for step in steps(world)} == {1}
+
+
+def come_back(crew: Crew, calls: list[EffectCall]) -> None:
+    crew.cycle.door.back = [Finished(call, Outcome.done()) for call in calls]
+    crew.work()
+
+
+def steps(world: World) -> list[StepExecution]:
+    with world.acting():
+        return list(StepExecution.objects.order_by("id"))
+
+
+def narrow(world: World, crew: Crew, places: int) -> Holding:
+    """The hook takes so many calls at a time, and they come back when they are told to."""
+    with world.acting():
+        connection = of(world)
+        connection.concurrency = places
+        connections.save(connection, base_revision=connection.revision)
+    door = crew.cycle.door = Holding()
+    return door
+
+
+def looks(world: World) -> int:
+    return sum(Timer.objects.values_list("deliveries", flat=True))
+
+
+def test_a_place_that_is_given_back_goes_to_the_oldest_that_waits_and_wakes_no_other(world: World, crew: Crew) -> None:
+    world.rule("Tell", hook())
+    door = narrow(world, crew, 2)
+    change_some(world, 10)
+    crew.work()
+    assert looks(world) == 10
+    change_some(world, 1)
+    crew.work()
+    come_back(crew, door.calls[:1])
+    assert [call.run_id for call in door.calls] == sorted(run.pk for run in all_runs(world))[:3]
+    assert looks(world) == 10 + 1 + 1 - 1  # one look more, and a timer less
+    come_back(crew, door.calls[1:3])
+    assert [call.run_id for call in door.calls] == sorted(run.pk for run in all_runs(world))[:5]
+
+
+def all_runs(world: World) -> list[Run]:
+    with world.acting():
+        return list(Run.objects.all())
+
+
+def test_who_comes_while_another_has_its_turn_waits_behind_it(world: World, crew: Crew) -> None:
+    world.rule("Tell", hook())
+    door = narrow(world, crew, 1)
+    change_some(world, 3)
+    crew.work()
+    first, second, late = sorted(run.pk for run in all_runs(world))
+    door.back = [Finished(door.calls[0], Outcome.done())]
+    with every_tenant():
+        crew.cycle.turn([])
+        # The last one falls due only now, and is claimed before the second is, whose turn it is.
+        Timer.objects.filter(run_id=late).update(due_at=clock.now() - timedelta(days=1))
+        found = claims.claim(crew.worker, pool="northwind", most=1, take=1, deadline=40, floor=-1, match_only=False)
+        crew.cycle.turn(found)
+    assert [call.run_id for call in door.calls] == [first]
+    crew.work()
+    assert [call.run_id for call in door.calls] == [first, second]
+
+
+def test_a_turn_that_its_step_does_not_take_goes_to_the_next(world: World, crew: Crew) -> None:
+    world.rule("Tell", hook())
+    door = narrow(world, crew, 1)
+    change_some(world, 3)
+    crew.work()
+    _first, second, third = sorted(run.pk for run in all_runs(world))
+    Run._base_manager.filter(pk=second).update(cancel_requested_at=clock.now())
+    come_back(crew, door.calls)
+    assert [call.run_id for call in door.calls][1:] == [third]
+
+
+def test_more_places_are_taken_as_soon_as_the_connection_is_saved(world: World, crew: Crew) -> None:
+    world.rule("Tell", hook())
+    door = narrow(world, crew, 1)
+    change_some(world, 4)
+    crew.work()
+    narrow(world, crew, 3)
+    crew.cycle.door = door
+    crew.work()
+    assert len(door.calls) == 3
+
+
+def test_a_place_that_nobody_gave_back_is_found_by_the_sweep(world: World, crew: Crew) -> None:
+    world.rule("Tell", hook())
+    door = narrow(world, crew, 1)
+    change_some(world, 2)
+    crew.work()
+    with world.acting():
+        operate_steps.complete(door.calls[0].step_id or 0, reason="Told by phone")
+    crew.work()
+    assert len(door.calls) == 1
+    assert turns.give_all_places() == 1
+    crew.work()
+    assert len(door.calls) == 2
+
+
+def test_a_step_whose_worker_died_amid_its_call_is_not_in_its_own_way(world: World, crew: Crew) -> None:
+    world.rule("Tell", hook())
+    door = narrow(world, crew, 1)
+    change_some(world, 1)
+    crew.work()
+    Timer.objects.filter(state="leased").update(deadline_at=clock.now() - timedelta(minutes=1))
+    timers.reap()
+    crew.work()
+    assert len(door.calls) == 2
+
+
+def test_what_waits_for_a_place_and_is_put_off_by_a_person_is_left_where_it_is(world: World, crew: Crew) -> None:
+    world.rule("Tell", hook())
+    door = narrow(world, crew, 1)
+    change_some(world, 2)
+    crew.work()
+    waiting = Timer.objects.get(state="pending", kind="step")
+    with world.acting():
+        operate_timers.postpone(waiting.pk, until=clock.now() + timedelta(days=1))
+    come_back(crew, door.calls)
+    assert len(door.calls) == 1
 
 
 def test_successes_are_written_now_and_then_and_forgotten_after_an_hour(world: World) -> None:
