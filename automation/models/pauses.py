@@ -58,6 +58,11 @@ class Pause(models.Model):
         ]
         indexes = [
             models.Index(fields=["until"], name="automation_pause_until", condition=Q(ended_at__isnull=True)),
+            models.Index(
+                fields=["resumed_at", "id"],
+                name="automation_pause_ending",
+                condition=Q(ended_at__isnull=True, resumed_at__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -33,10 +33,11 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM automation_event e WHERE e.tenant_id
  ORDER BY u.n
 """
 LEFT = """
-SELECT (SELECT count(*) FROM automation_timer x WHERE x.drip_id = d.id AND x.state = 'held'),
+SELECT (SELECT count(*) FROM (SELECT 1 FROM automation_timer x WHERE x.drip_id = d.id AND x.state = 'held'
+           LIMIT %(most)s) s),
        (SELECT count(*) FROM (SELECT 1 FROM automation_event e WHERE e.tenant_id = d.tenant_id AND e.matched_at IS NULL
-           AND e.id <= d.kept_until LIMIT %s) a)
-  FROM automation_drip d WHERE d.id = %s
+           AND e.id <= d.kept_until LIMIT %(most)s) a)
+  FROM automation_drip d WHERE d.id = %(drip)s
 """
 
 
@@ -59,6 +60,6 @@ def younger_than(tenant_id: int, minutes: list[int]) -> list[tuple[int, int]]:
 
 
 def left(drip_id: int) -> tuple[int, int]:
-    """How many steps and kept events a drip has still to let out; events counted to `COUNTED` at most."""
-    steps, events = statements.rows(LEFT, [COUNTED, drip_id])[0]
+    """How many steps and kept events a drip has still to let out; one more than `COUNTED` where there are more."""
+    steps, events = statements.rows(LEFT, {"most": COUNTED + 1, "drip": drip_id})[0]
     return steps, events

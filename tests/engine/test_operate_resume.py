@@ -9,9 +9,10 @@ from operating import place as new_place
 
 from automation.engine.explain import explain_event
 from automation.engine.operate import Refused, pause, resume
+from automation.engine.operate import held as operate_held
 from automation.engine.operate.pause import Choice
 from automation.models import Connection, Drip, Event, Lane, Pause, Rule, Run, Timer
-from automation.store import clock, drips, retention
+from automation.store import clock, drips, held, retention
 from tenants.context import acting_for, every_tenant
 from tenants.models import AuditEntry
 
@@ -483,6 +484,18 @@ def test_what_a_rule_still_lets_out_keeps_to_the_rate_of_its_tenant(acme: Place)
     assert still.steps == 6
     drips.let_out(late=LATE)
     assert Timer.objects.filter(state="pending").count() == 1
+
+
+def test_what_is_left_is_not_counted_beyond_what_anybody_reads(acme: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (held, operate_held):
+        monkeypatch.setattr(module, "COUNTED", 3)
+    due_runs(make_rule(acme.tenant), 6)
+    pause.pause(reason="x")
+    pause.resume(Choice(rate=1))
+    still = pause.dripping()
+    assert still is not None
+    assert (still.steps, still.steps_left, still.events_left) == (4, "more than 10,000", "0")
+    assert still.ends_at - clock.now() > timedelta(minutes=5)  # all the same
 
 
 @pytest.mark.parametrize(("choice", "left"), [(Choice("drop"), 0), (Choice("recent", 1, 600), 1)])

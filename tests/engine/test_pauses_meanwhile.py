@@ -151,25 +151,12 @@ def test_a_rule_is_switched_while_workers_end_its_pause_and_neither_waits_for_ev
         assert found is not None
         going = resume.decide(found, Choice(rate=60))
 
-        def end() -> None:
-            try:
-                with acting_for(acme.tenant.pk, acme.actor):
-                    assert going is not None
-                    pause.end_part(going)
-            except BaseException as error:
-                told.append(error)
-            finally:
-                connection.close()
-
+        assert going is not None
         with transaction.atomic():
             locked = Rule.objects.select_for_update(no_key=True).get(pk=rule.pk)
             pause.gather_put_off(locked)
-            ending = threading.Thread(target=end)
-            ending.start()
-            ends_at = time.monotonic() + 10
-            while not (waiting := waits()):
-                assert time.monotonic() < ends_at
-            assert "FROM automation_pause" in waiting  # before it has locked anything else
+            ending = meanwhile(acme, lambda: pause.end_part(going), told)
+            assert "FROM automation_pause" in waits()  # before it has locked anything else
             pause.end_rule_pause(locked)
         ending.join()
     assert told == []
@@ -177,13 +164,60 @@ def test_a_rule_is_switched_while_workers_end_its_pause_and_neither_waits_for_ev
     assert Timer.objects.filter(state="held", drip_id__isnull=True).count() == 0
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_tenant_drops_what_is_let_out_while_the_pause_of_all_ends_for_it_and_neither_waits_for_ever() -> None:
+    acme = new_place()
+    told: list[BaseException] = []
+    with acting_for(acme.tenant.pk, acme.actor):
+        run = make_live_run(make_rule(acme.tenant))
+        pause.pause_installation(reason="x")
+        found = pause.find_pause("installation")
+        assert found is not None
+        going = resume.decide(found, Choice(rate=1))
+        assert going is not None
+        assert resume.drop_and_hold(going)  # and time was over before the next tenant
+        with transaction.atomic():
+            assert going.is_so_still()
+            dropping = meanwhile(acme, lambda: pause.resume(Choice("drop")), told)
+            assert "FROM automation_pause" in waits()  # before it has locked what the end may put aside
+            Timer.objects.select_for_update().get(run_id=run.pk)
+        dropping.join()
+    assert told == []
+    run.refresh_from_db()
+    assert run.state == "cancelled"
+
+
+def meanwhile(acme: Place, work: Callable[[], object], told: list[BaseException]) -> threading.Thread:
+    """Does it in another thread and with another connection; what it raises is told."""
+
+    def run() -> None:
+        try:
+            with acting_for(acme.tenant.pk, acme.actor):
+                work()
+        except BaseException as error:
+            told.append(error)
+        finally:
+            connection.close()
+
+    made = threading.Thread(target=run)
+    made.start()
+    return made
+
+
 def waits() -> str:
-    """The statement that waits for what this connection has locked; empty where none does."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_stat_clear_snapshot()")  # else a transaction sees all the time what it saw first
-        cursor.execute("SELECT query FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))")
-        row = cursor.fetchone()
-    return row[0] if row else ""
+    """The statement that waits for what this connection has locked, as soon as one does."""
+    ends_at = time.monotonic() + 10
+    while time.monotonic() < ends_at:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_stat_clear_snapshot()")  # else a transaction sees all the time what it saw first
+            cursor.execute(
+                "SELECT query FROM pg_stat_activity"
+                " WHERE wait_event_type = 'Lock' AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+            )
+            row = cursor.fetchone()
+        if row:
+            return str(row[0])
+    raise AssertionError("nobody waits")
 
 
 def pause_is_over(rule: Rule) -> bool:

@@ -6,6 +6,7 @@ import time
 import psycopg
 import pytest
 
+from automation.store.pauses import ANY_DUE
 from tests.store.conftest import Row, Store
 from tests.store.test_cost import backlog, buffers, sequential_scans
 
@@ -107,3 +108,17 @@ def test_drips_that_wait_for_a_matcher_keep_none_of_the_others_from_its_turn(sto
         " JOIN automation_drip d ON d.tenant_id = l.tenant_id WHERE l.n = 201"
     )
     assert any(store.value(LET_OUT) for _look in range(20))
+
+
+@pytest.mark.parametrize("open_too", [0, 100_000])
+def test_the_poll_for_pauses_that_end_reads_two_pages_of_an_index_however_many_there_are(
+    store: Store, open_too: int
+) -> None:
+    store.run(
+        "INSERT INTO automation_pause (scope, subject_id, level, reason, actor, until, ended_at, ended_by)"
+        " SELECT 'rule', k, 'hold', '', '', now() + interval '1 day', CASE WHEN k > %s THEN now() END, ''"
+        " FROM generate_series(1, 200000) k",
+        open_too,
+    )
+    store.run("VACUUM ANALYZE automation_pause")
+    assert buffers(store, ANY_DUE) <= 10

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Q
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from automation.catalog import registry
 from automation.models import Drip, Lane, Pause
 from automation.models.pauses import MOST_A_MINUTE
 from automation.store import clock, held, pauses
+from automation.store.drips import COUNTED
 from tenants.context import current_tenant
 
 CHANGES = {
@@ -35,13 +37,23 @@ class Concerned:
 class Dripping:
     """What is let out after a pause, at the drip's rate or without one in portions.
 
-    `steps` and `events` are left, and the last comes about `ends_at`.
+    `steps` and `events` are left, each counted to one more than `COUNTED`; the last comes about `ends_at`.
     """
 
     drip: Drip
     steps: int
     events: int
     ends_at: datetime
+
+    @property
+    def steps_left(self) -> str:
+        """In words: beyond what is counted, that there are more."""
+        return said(self.steps)
+
+    @property
+    def events_left(self) -> str:
+        """In words, likewise."""
+        return said(self.events)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +125,11 @@ class Younger:
     steps: int
 
 
+def said(count: int) -> str:
+    """A number that was counted to one more than `COUNTED`."""
+    return gettext("more than 10,000") if count > COUNTED else str(count)
+
+
 def concerned() -> Concerned:
     """What a pause of the current tenant would hold at this moment."""
     tenant_id = current_tenant()
@@ -172,7 +189,9 @@ def dripping(scope: str = "tenant", subject_id: int | None = None) -> Dripping |
     if found is None or found.next_at is None:
         return None
     steps, events = held.left(found.pk)
-    seconds = (steps + events) * 60 / (found.rate or MOST_A_MINUTE)
+    # Beyond what is counted, what it has held tells how long it takes; steps that were cancelled make it shorter.
+    many = steps if steps <= COUNTED else max(steps, found.held - found.released)
+    seconds = (many + events) * 60 / (found.rate or MOST_A_MINUTE)
     return Dripping(found, steps, events, max(found.next_at, clock.now()) + timedelta(seconds=seconds))
 
 

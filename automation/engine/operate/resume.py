@@ -21,9 +21,8 @@ from automation.store import clock, drips, pauses, timers
 from tenants import audit
 from tenants.context import current_actor, current_tenant
 
-AT_A_TIME = 2000
+AT_A_TIME, RUNS_AT_A_TIME = 2000, 200
 AT_ONE_GO = 2.0  # seconds that whoever resumes waits for; the workers do the rest
-RUNS_AT_A_TIME = 200
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -73,9 +72,10 @@ class Going:
     drip: Drip | None = None
 
     def is_so_still(self) -> bool:
-        """Whether nobody has decided otherwise meanwhile; a pause that isn't over is locked."""
+        """Whether nobody has decided otherwise meanwhile; the pause is locked, before anything of it."""
         if self.drip is None:
             return pauses.lock(self.pause.pk, since=self.moment)
+        pauses.lock_over(self.pause.pk)
         # Whoever pauses anew makes the drip of a rule or connection the shelf of the new pause.
         drip = Drip.objects.filter(pk=self.drip.pk, pause_id=self.pause.pk, ended_at=None, next_at__isnull=False)
         return drip.exists() and (self.pause.scope != "tenant" or find_pause("tenant") is None)
