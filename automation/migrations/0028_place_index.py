@@ -7,7 +7,7 @@ from django.db.models import F, Q
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("automation", "0025_places")]
+    dependencies = [("automation", "0027_places")]
 
     operations = [
         AddIndexConcurrently(

@@ -8,7 +8,7 @@ FUNCTIONS = Path(__file__).resolve().parent.parent / "store" / "sql" / "places.s
 
 
 class Migration(migrations.Migration):
-    dependencies = [("automation", "0024_step_connections")]
+    dependencies = [("automation", "0026_notice_given_up")]
 
     operations = [
         migrations.AddField("timer", "waits_for", models.BigIntegerField(null=True)),

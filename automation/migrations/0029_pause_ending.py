@@ -7,7 +7,7 @@ from django.db.models import Q
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("automation", "0026_place_index")]
+    dependencies = [("automation", "0028_place_index")]
 
     operations = [
         AddIndexConcurrently(
