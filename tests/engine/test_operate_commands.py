@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from operating import Place, make_dead_run, make_live_run, make_rule, make_run
 from operating import place as new_place
 
-from automation.engine.operate import bulk
+from automation.engine.operate import bulk, pause
 from automation.models import BulkJob, DeadLetter, Rule, Run, StepExecution, Timer
 from automation.store import clock
 from tenants.context import acting_for
@@ -230,6 +230,41 @@ def test_all_that_fit_are_retried_by_a_job_that_can_be_followed_and_ended(rule: 
 def test_what_is_refused_is_said_in_one_line(acme: Place, words: list[Any], message: str) -> None:
     with pytest.raises(CommandError, match=message):
         told(*words)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["run", "show", 10**9], 1),
+        (["retry", "--all"], 1),
+        (["connections", "--switch-on", "pagr"], 1),
+        (["bulk", "status"], 2),
+        (["bulk", "list", "--dry-run"], 2),
+        (["run", "cancel", 1, "--live"], 2),
+        (["retry", 1, "--most", 1], 2),
+        (["retry", "--all", "--rate", "fast"], 2),
+        (["step", "skip", 1, "--output", "{}"], 2),
+        (["timer", "list", "--record", "ticket"], 2),
+        (["explain", "--rule", "1"], 2),
+        (["pause", "--reason", "x", "--wait", "long"], 2),
+    ],
+)
+def test_words_that_make_no_sense_end_with_2_and_what_is_refused_with_1(
+    acme: Place, words: list[Any], code: int
+) -> None:
+    with pytest.raises(CommandError) as error:
+        told(*words)
+    assert error.value.returncode == code
+    assert pause.over_tenant() is None
+
+
+@pytest.mark.parametrize("number", ["99999999999999999999", "-1", "x"])
+@pytest.mark.parametrize(
+    "words", [["run", "show"], ["step", "skip"], ["timer", "cancel"], ["bulk", "status"], ["retry"]]
+)
+def test_what_no_row_can_have_as_its_number_is_refused(acme: Place, words: list[str], number: str) -> None:
+    with pytest.raises(CommandError, match="isn't the number of anything"):
+        told(*words, number)
 
 
 def test_a_tenant_that_does_not_exist_is_named(acme: Place) -> None:

@@ -107,6 +107,14 @@ class TestSwitch:
 
 
 class TestExisting:
+    def test_a_rule_that_has_lost_its_connection_says_so(self, world: World) -> None:
+        world.connection("hook")
+        rule = world.rule("Tell", step("call", "call_webhook", connection="hook"), trigger=ON_SUBJECT)
+        with world.acting():
+            Connection.objects.all().delete()
+        with pytest.raises(CommandError, match=r"The rule is broken: /steps/0.*no connection “hook”"):
+            told("automation_existing", rule.pk, "--tenant", world.tenant.slug, "--rate", "60/m")
+
     def test_a_rehearsal_counts_the_records_and_begins_nothing(self, world: World) -> None:
         world.ticket()
         world.rule("Remind", DAY)

@@ -21,7 +21,7 @@ from automation.engine.by_itself import by_itself
 from automation.engine.operate import Refused
 from automation.engine.operate.pause import open_pause
 from automation.engine.posting import post_standing
-from automation.engine.references import References
+from automation.engine.references import References, problems_of
 from automation.engine.rules.existing import Existing, existing
 from automation.engine.rules.finding import find, record
 from automation.models import Lane, Rule
@@ -75,9 +75,7 @@ def take_up(rule_id: int, *, rate: float, reason: str = "") -> TakingUp:
         rule = find(rule_id, lock=True)
         spec, entry = _concerned(rule)
         if spec is None or entry is None:
-            raise Refused(
-                _("Only a rule that is on and started by changes of records can take up those that are there.")
-            )
+            raise Refused(_why_not(rule))
         actor, going = current_actor(), TakingUp.of(rule)
         if going is None:
             newest = entry.model._default_manager.aggregate(newest=Max("pk"))["newest"] or 0
@@ -186,6 +184,15 @@ def _concerned(rule: Rule) -> tuple[RuleSpec | None, Automatable | None]:
     if spec.trigger.kind != "record_changed" or spec.trigger.on == {"deleted"}:
         return None, None
     return spec, registry.models.get(spec.trigger.model)
+
+
+def _why_not(rule: Rule) -> str:
+    """Why a rule can't take up anything: what it has lost, where it is that."""
+    definition = rule.published.definition if rule.on and rule.published is not None else None
+    lost = problems_of(definition, References(rule.tenant_id), published=True) if definition is not None else []
+    if lost:
+        return _("The rule is broken: %s") % "; ".join(map(str, lost))
+    return _("Only a rule that is on and started by changes of records can take up those that are there.")
 
 
 def _is_held(rule: Rule) -> bool:
