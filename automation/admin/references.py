@@ -7,8 +7,7 @@ from django.contrib import admin, messages
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
-from automation.engine.references import switch_off_broken
-from automation.engine.rules import tell_owners_gone
+from automation.engine.rules import after_leaving
 from automation.engine.usages import Gone, Usage, usages
 from automation.models import Rule
 from tenants.context import acting_for
@@ -47,9 +46,7 @@ class NamedByRules(admin.ModelAdmin[Any]):
 
     def after_change(self, request: HttpRequest, tenant_id: int) -> None:
         """Switches off what is broken now, and says so; tells the tenant's admins which rules lost their owner."""
-        with acting_for(tenant_id):
-            say_off(request, switch_off_broken())
-            tell_owners_gone()
+        say_off(request, after_leaving([tenant_id])[tenant_id])
 
 
 class ReferencedAdmin(NamedByRules):

@@ -1,6 +1,6 @@
 """The page of a user, who may own rules or be named by them: listed before he goes, followed afterwards."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.contrib import admin
@@ -11,8 +11,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from automation.admin.references import say_off
-from automation.engine.references import switch_off_broken
-from automation.engine.rules import owned_by, tell_owners_gone
+from automation.engine.rules import after_leaving, owned_by
 from automation.models import Rule
 from tenants.context import acting_for
 from tenants.models import Membership
@@ -34,27 +33,28 @@ class UserAutomationAdmin(UserAdmin[User]):
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         """Deletes, and tells the admins of his tenants which rules have no owner now."""
-        self._delete([obj], lambda: super(UserAutomationAdmin, self).delete_model(request, obj))
+        self._delete(request, [obj], lambda: super(UserAutomationAdmin, self).delete_model(request, obj))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         """The same for many."""
-        self._delete(list(queryset), lambda: super(UserAutomationAdmin, self).delete_queryset(request, queryset))
+        users = list(queryset)
+        self._delete(request, users, lambda: super(UserAutomationAdmin, self).delete_queryset(request, queryset))
 
-    def _delete(self, users: list[User], delete: Callable[[], object]) -> None:
+    def _delete(self, request: HttpRequest, users: list[User], delete: Callable[[], object]) -> None:
         tenants = {tenant_id for user in users for tenant_id in _tenants_of(user)}
         delete()
-        for tenant_id in sorted(tenants):
-            with acting_for(tenant_id):
-                tell_owners_gone()
+        _follow(request, tenants)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Saves; for somebody who was made inactive, the rules of his tenants follow."""
         super().save_model(request, obj, form, change)
         if change and "is_active" in form.changed_data and not obj.is_active:
-            for tenant_id in _tenants_of(obj):
-                with acting_for(tenant_id):
-                    say_off(request, switch_off_broken())
-                    tell_owners_gone()
+            _follow(request, _tenants_of(obj))
+
+
+def _follow(request: HttpRequest, tenants: Iterable[int]) -> None:
+    for rules in after_leaving(tenants).values():
+        say_off(request, rules)
 
 
 def _owned(tenant_id: int, user: User) -> list[Rule]:

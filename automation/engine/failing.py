@@ -39,7 +39,10 @@ def _switch_off(tenant_id: int, rule_id: int) -> None:
     """Off, its waiting runs held; once, however many see it at the same time."""
     with transaction.atomic(), acting_for(tenant_id, NOBODY):
         rule = Rule.objects.select_for_update(no_key=True).filter(pk=rule_id, on=True, deleted_at=None).first()
-        if rule is None or not rule_rows.set_switch(rule_id, on=False, off_mode="hold"):
+        # Counted again: whoever published or switched it on meanwhile gave it ten failures more.
+        if rule is None or protection.failed_in_a_row(tenant_id, rule_id) < FAILED_RUNS:
+            return
+        if not rule_rows.set_switch(rule_id, on=False, off_mode="hold"):
             return
         audit.record(
             "switch_off",

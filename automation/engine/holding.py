@@ -43,6 +43,11 @@ def as_asked(run: RunRow) -> Cancel:
     return Cancel(reason="superseded") if run.reason == "superseded" else Cancel()
 
 
+def is_to_end(run: RunRow, hand: RunInHand | None) -> bool:
+    """Whether somebody asked to cancel the run, or deleted its rule: then it doesn't go on, and fails no more."""
+    return run.cancel_requested_at is not None or (hand is not None and run.rule_id in hand.tenant.deleted_rules)
+
+
 def held_back(
     run: RunRow, hand: RunInHand | None, step: StepRow | None, *, lane_paused: bool
 ) -> PutBack | Drop | Cancel | None:
@@ -52,7 +57,7 @@ def held_back(
     """
     if step is None or run.state in TERMINAL_RUN or step.state in TERMINAL_STEP:
         return Drop()
-    if run.cancel_requested_at is not None or (hand is not None and run.rule_id in hand.tenant.deleted_rules):
+    if is_to_end(run, hand):
         return as_asked(run)
     if run.expired:
         return Cancel("failed", "expired")

@@ -1,7 +1,7 @@
 """Says whom to tell what, once per subject and period, in everybody's own language."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from automation.core.alike import pattern
 from automation.core.breaker import FAILED_RUNS
 from automation.engine import site
 from automation.models import Notice, Rule
+from automation.store.pauses import bump_rules_of
 from automation.store.timers import set_timers
 from automation.store.waves import NewNotice, Wave
 from tenants.context import acting_for
@@ -209,10 +210,15 @@ def event_set_aside_notice(*, tenant_id: int, event_id: int, error: str, now: da
     return _notice(EVENT_SET_ASIDE, about, subject="poison", period=hour(now), words=words)
 
 
-def tell(notices: Sequence[NewNotice]) -> None:
-    """Writes notices and their deliveries in the caller's transaction; its last locks."""
+def tell(notices: Sequence[NewNotice], *, changed: Collection[int] = ()) -> None:
+    """Writes notices and their deliveries in the caller's transaction; its last locks.
+
+    `changed` are the tenants whose rules workers read anew: all lanes are locked in one order.
+    """
     wave = Wave(notices=list(notices))
     wave.write()
+    if changed:
+        bump_rules_of(changed, told=[timer.tenant_id for timer in wave.timers])
     set_timers(wave.timers)
 
 

@@ -1,6 +1,7 @@
 """Says which connections, members and groups a tenant has, and switches off the rules that have lost one."""
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -13,14 +14,23 @@ from automation.definitions import scope
 from automation.definitions.compile import compile_definition
 from automation.engine import notices
 from automation.models import Connection, Rule
-from automation.store import clock, pauses
+from automation.store import clock
 from automation.store import rules as rule_rows
+from automation.store.waves import NewNotice
 from tenants import audit
 from tenants.context import acting_for, current_tenant
 from tenants.models import Group, Membership
 
 BROKEN = "broken_reference"
 OF_THE_TENANT = frozenset({"missing_connection", "wrong_connection", "missing_group", "missing_member"})
+
+
+@dataclass(frozen=True, slots=True)
+class Off:
+    """Rules that were switched off, in the order in which they run, and what their people are still to be told."""
+
+    rules: list[Rule] = field(default_factory=list)
+    notices: list[NewNotice] = field(default_factory=list)
 
 
 class References:
@@ -108,14 +118,39 @@ def switch_off_broken(
     """Switches off the current tenant's rules that name something which is gone, and tells their people.
 
     To be called after a connection, member, group or field was deleted. Their waiting runs are held, their events
-    aren't matched by them, and no other rule is touched. Versions in `sound` aren't judged again.
+    aren't matched by them, and no other rule is touched. Versions in `sound` aren't judged again. Answers the rules;
+    one of which another version is live by now is left alone.
     """
     tenant_id = current_tenant()
     known = references or References(tenant_id)
-    broken = broken_rules(known, fields_too=fields_too, sound=sound)
-    for rule, problems in broken:
-        _switch_off(tenant_id, rule, problems, known)
-    return [rule for rule, _problems in broken]
+    with transaction.atomic():
+        off = switch_off(known, broken_rules(known, fields_too=fields_too, sound=sound))
+        if off.rules:
+            notices.tell(off.notices, changed=[tenant_id])
+    return off.rules
+
+
+def switch_off(references: References, broken: Collection[tuple[Rule, list[Problem]]]) -> Off:
+    """Switches off rules of the current tenant in the caller's transaction, in the order of their ids.
+
+    The caller tells of all together once no rule is to be locked any more: a publisher locks his rule, then the lane.
+    """
+    off = Off()
+    for rule, problems in sorted(broken, key=lambda one: one[0].pk):
+        if not rule_rows.set_switch(rule.pk, on=False, off_mode="hold", published_id=rule.published_id):
+            continue
+        audit.record(
+            "switch_off",
+            f"rule:{rule.pk}",
+            tenant_id=rule.tenant_id,
+            reason=BROKEN,
+            before={"on": True},
+            after={"on": False, "waiting": "hold", "problems": [str(problem) for problem in problems]},
+        )
+        off.rules.append(rule)
+        off.notices.append(_notice(rule, problems, references))
+    off.rules.sort(key=lambda rule: (rule.position, rule.pk))
+    return off
 
 
 def _live() -> Iterator[tuple[Rule, Any]]:
@@ -132,26 +167,12 @@ def _again(rule: Rule, problems: Collection[Problem], references: References) ->
     return [one for one in problems_of(definition, references, published=True) if (one.pointer, one.code) in places]
 
 
-def _switch_off(tenant_id: int, rule: Rule, problems: list[Problem], references: References) -> None:
-    with transaction.atomic():
-        if not rule_rows.set_switch(rule.pk, on=False, off_mode="hold"):
-            return
-        found = [str(problem) for problem in problems]
-        audit.record(
-            "switch_off",
-            f"rule:{rule.pk}",
-            tenant_id=tenant_id,
-            reason=BROKEN,
-            before={"on": True},
-            after={"on": False, "waiting": "hold", "problems": found},
-        )
-        notice = notices.rule_off_notice(
-            tenant_id=tenant_id,
-            rule_id=rule.pk,
-            rule_name=rule.name,
-            reason=BROKEN,
-            problems=lambda: [str(one) for one in _again(rule, problems, references)],
-            now=clock.now(),
-        )
-        notices.tell([notice])
-        pauses.bump_rules(tenant_id)
+def _notice(rule: Rule, problems: Collection[Problem], references: References) -> NewNotice:
+    return notices.rule_off_notice(
+        tenant_id=rule.tenant_id,
+        rule_id=rule.pk,
+        rule_name=rule.name,
+        reason=BROKEN,
+        problems=lambda: [str(one) for one in _again(rule, problems, references)],
+        now=clock.now(),
+    )

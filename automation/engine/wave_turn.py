@@ -18,7 +18,7 @@ from automation.engine.effects import EffectCall, Finished
 from automation.engine.ended import add_ended
 from automation.engine.execute import LOST, Ended, Execute, Intended, came_back
 from automation.engine.giving_way import GIVE_WAY
-from automation.engine.holding import Cancel, Drop, PutBack, as_asked, held_back
+from automation.engine.holding import Cancel, Drop, PutBack, as_asked, held_back, is_to_end
 from automation.engine.ports import Timers
 from automation.engine.progress import GONE, FollowUp, RunInHand, StepInHand
 from automation.engine.stretch import write_step
@@ -155,7 +155,8 @@ class WaveTurn:
             # Nothing was sent, or it waited for a system that is down, and was chosen to try it: no attempt is used up.
             step.row = replace(step.row, retried_at_attempt=step.row.retried_at_attempt + 1)
             wave.uncounted.append(step.id)
-        if row.cancel_requested_at is not None and outcome.state in ("retry", "timeout", "uncertain"):
+        if outcome.state not in ("done", "skipped") and is_to_end(row, run):
+            # Also after a refusal: nobody may retry it any more, so it must not become a dead letter.
             cancel_now(row, run, step.row, wave, as_asked(row))
             wave.settlements.append(_gone(claimed))
             return

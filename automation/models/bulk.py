@@ -27,12 +27,16 @@ class BulkJob(TenantOwned):
     refused = models.IntegerField(default=0, db_default=0)
     refusals = models.JSONField(default=dict)  # {sentence: how often}
     failed_again = models.IntegerField(default=0, db_default=0)
+    taking_back = models.BooleanField(default=False, db_default=False)  # ended, and not all is back that nobody began
     created_at = models.DateTimeField(db_default=Now())
     ended_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [models.CheckConstraint(condition=Q(state__in=BULK_STATES), name="automation_bulk_state")]
-        indexes = [models.Index(fields=["id"], name="automation_bulk_running", condition=Q(state="running"))]
+        indexes = [
+            models.Index(fields=["id"], name="automation_bulk_running", condition=Q(state="running")),
+            models.Index(fields=["id"], name="automation_bulk_taking_back", condition=Q(taking_back=True)),
+        ]
 
     def __str__(self) -> str:
         return f"bulk job {self.pk}"

@@ -12,12 +12,15 @@ from automation.store import shelves
 RESTORABLE_DAYS = 30
 
 
-def set_switch(rule_id: int, *, on: bool, off_mode: str) -> bool:
-    """Switches a rule on or off; False when it stands so already or is deleted. What it holds stays, or goes on."""
+def set_switch(rule_id: int, *, on: bool, off_mode: str, published_id: int | None = None) -> bool:
+    """Switches a rule on or off; False when it stands so already or is deleted. What it holds stays, or goes on.
+
+    With the id of a version, False also when another one is live by now.
+    """
     return _followed(
         'UPDATE automation_rule SET "on" = %s, off_mode = %s WHERE id = %s AND deleted_at IS NULL'
-        ' AND ("on" <> %s OR off_mode <> %s)',
-        [on, off_mode, rule_id, on, off_mode],
+        ' AND ("on" <> %s OR off_mode <> %s) AND (%s::bigint IS NULL OR published_id = %s)',
+        [on, off_mode, rule_id, on, off_mode, published_id, published_id],
     )
 
 

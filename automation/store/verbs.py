@@ -123,13 +123,13 @@ def cancel_runs(run_ids: Sequence[int], *, actor: str, state: str = "cancelled",
 def revive_steps(step_ids: Sequence[int], *, as_new: bool) -> int:
     """Makes dead steps pending again, with their full number of attempts; answers how many were dead.
 
-    With `as_new` the epoch is raised and the key computed anew, so a receiver takes it for another effect.
+    With `as_new` the epoch is raised and the key computed anew, so a receiver takes it for another effect. What is
+    known of the effect stays until the next intent says otherwise, also for `letters.take_back`.
     """
     return _execute(
         "UPDATE automation_stepexecution SET state = 'pending', reason = '', error = '', ended_at = NULL,"
-        " effect_state = 'none', retried_at_attempt = attempts, epoch = epoch + %(raise)s,"
-        " idempotency_key = CASE WHEN %(as_new)s THEN '' ELSE idempotency_key END,"
-        " request_sha256 = CASE WHEN %(as_new)s THEN '' ELSE request_sha256 END"
+        " retried_at_attempt = attempts, epoch = epoch + %(raise)s,"
+        " idempotency_key = CASE WHEN %(as_new)s THEN '' ELSE idempotency_key END"
         " WHERE id = ANY(%(steps)s) AND state = 'dead'",
         {"raise": int(as_new), "as_new": as_new, "steps": list(step_ids)},
     )

@@ -65,7 +65,7 @@ def test_two_hundred_events_hold_no_row_for_long_and_fail_no_save_of_a_user(worl
         " UNION ALL SELECT e.xmin FROM automation_event e WHERE e.id = r.event_id) x GROUP BY r.event_id"
     )
     assert all(row["n"] == 1 for row in commits), "an event's run, its steps and its mark are one commit"
-    assert len({row["first"] for row in commits}) <= len(commits)
+    assert len({row["first"] for row in commits}) < len(commits), "a few events share a commit"
     held = sorted(
         row["ms"]
         for row in world.db.rows(

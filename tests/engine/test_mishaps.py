@@ -324,7 +324,7 @@ def test_a_message_on_its_way_when_its_run_is_cancelled_ends_it_and_is_said_to_b
 
 @pytest.mark.parametrize(
     "outcome",
-    [Outcome.uncertain("the socket was shut"), Outcome.retry("503"), Outcome.done()],
+    [Outcome.uncertain("the socket was shut"), Outcome.retry("503"), Outcome.rejected("404"), Outcome.done()],
     ids=lambda outcome: outcome.state,
 )
 def test_a_run_that_is_replaced_while_a_worker_has_it_blames_nobody(world: World, crew: Crew, outcome: Outcome) -> None:
@@ -340,6 +340,24 @@ def test_a_run_that_is_replaced_while_a_worker_has_it_blames_nobody(world: World
     assert world.states(rule) == ["cancelled superseded"]
     left = world.steps(world.runs(rule)[0])
     assert [one.reason for one in left.values() if one.state == "cancelled"] == ["superseded"]
+
+
+@pytest.mark.case("V05")
+def test_a_refusal_that_comes_after_its_rule_was_deleted_is_no_dead_letter(world: World, crew: Crew) -> None:
+    rule = world.rule("Tell", hook())
+
+    def deleted(call: EffectCall) -> Outcome:
+        with world.acting():
+            rules.delete(rule.pk)
+        return Outcome.rejected("404 Not Found")
+
+    crew.script = deleted
+    urgent(world, crew)
+    crew.work()
+    assert world.states(rule) == ["cancelled cancelled_by"]
+    assert world.attempts(world.runs(rule)[0], "hook") == ["failed"]
+    assert not DeadLetter.objects.exists()
+    assert not Notice.objects.exists()
 
 
 @pytest.mark.case("V04")

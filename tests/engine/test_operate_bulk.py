@@ -4,13 +4,16 @@ from datetime import datetime
 
 import pytest
 from database_clock import StoppedClock
+from django.db import OperationalError
 from operating import Place, make_dead_run, make_rule
 from operating import place as new_place
+from psycopg.errors import LockNotAvailable
 
 from automation.engine.operate import Refused, bulk, pause
 from automation.engine.operate.dead_letters import discard
 from automation.engine.troubles import error_groups
 from automation.models import BulkJob, DeadLetter, Notice, Rule, Run, StepExecution, Timer
+from automation.store import letters as letter_rows
 from tenants.context import acting_for
 from tenants.models import AuditEntry
 
@@ -127,6 +130,68 @@ def test_it_stops_when_too_many_fail_again_and_takes_back_what_nobody_has_begun(
     assert set(Run.objects.values_list("state", flat=True)) == {"failed"}
     assert set(StepExecution.objects.filter(path="page").values_list("state", flat=True)) == {"dead"}
     assert DeadLetter.objects.filter(resolved_at=None).count() == 10
+
+
+def falls_over_once(patch: pytest.MonkeyPatch) -> None:
+    """The next taking back loses its connection amid it."""
+    take_back = letter_rows.take_back
+
+    def broken(bulk_id: int, run_ids: list[int]) -> int:
+        patch.setattr(letter_rows, "take_back", take_back)
+        take_back(bulk_id, run_ids)
+        raise OperationalError("canceling statement due to lock timeout") from LockNotAvailable()
+
+    patch.setattr(letter_rows, "take_back", broken)
+
+
+def test_a_stop_that_falls_over_midway_is_gone_on_with_and_told(
+    acme: Place, rule: Rule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters = dead(rule, 6)
+    stopped = StoppedClock()
+    job = bulk.start("retry", rate=1, stop_after=1)
+    for _ in range(4):
+        bulk.work(late=1)
+        stopped.forward(1)
+    fails_again(acme, letters[0])
+    falls_over_once(monkeypatch)
+
+    bulk.work(late=1)
+    job.refresh_from_db()
+    assert (job.state, Timer.objects.filter(kind="step").count(), Notice.objects.count()) == ("stopped", 3, 0)
+    pause.pause(reason="what was let out is taken back also now")
+    bulk.work(late=1)
+    bulk.work(late=1)
+
+    assert not Timer.objects.filter(kind="step").exists()
+    assert DeadLetter.objects.filter(resolved_at=None).count() == 6
+    assert (bulk.status(job.pk).tried, Notice.objects.get().title) == (1, "A retry of many dead letters has stopped")
+
+
+@pytest.mark.parametrize("by", ["a worker", "asking again"])
+def test_a_cancel_that_falls_over_midway_is_gone_on_with(
+    acme: Place, rule: Rule, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    dead(rule, 5)
+    stopped = StoppedClock()
+    job = bulk.start("retry", rate=1)
+    for _ in range(3):
+        bulk.work(late=1)
+        stopped.forward(1)
+    falls_over_once(monkeypatch)
+    monkeypatch.setattr(bulk, "PORTION", 2)
+
+    with pytest.raises(OperationalError):
+        bulk.cancel(job.pk)
+    assert (BulkJob.objects.get().state, Timer.objects.count()) == ("cancelled", 3)
+    if by == "a worker":
+        bulk.work(late=1)
+    else:
+        assert bulk.cancel(job.pk) == 3
+
+    assert (Timer.objects.count(), bulk.cancel(job.pk), bulk.status(job.pk).tried) == (0, 0, 0)
+    assert DeadLetter.objects.filter(resolved_at=None).count() == 5
+    assert not Notice.objects.exists()
 
 
 def test_one_that_has_let_out_all_may_still_stop_until_they_are_begun(acme: Place, rule: Rule) -> None:

@@ -1,5 +1,6 @@
 """A rule is switched off by its breaker after ten runs that failed one after the other, each for another record."""
 
+import pytest
 from django.db import connection
 
 from automation.catalog.action import Outcome
@@ -80,6 +81,26 @@ def test_switched_on_again_it_has_ten_failures_before_it(world: World) -> None:
         fail(world, 10)
         assert not is_on(rule)
         rules.switch_on(rule.pk)
+        fail(world, 1)
+        assert is_on(rule)
+
+
+def test_what_is_published_while_it_is_counted_has_ten_failures_before_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.connection()
+    with world.acting():
+        rule = world.rule("Tell", hook(), trigger=when(fields=["subject"]))
+        fail(world, 9)
+        count = protection.failed_in_a_row
+
+        def meanwhile(tenant_id: int, rule_id: int) -> int:
+            found = count(tenant_id, rule_id)
+            monkeypatch.setattr(protection, "failed_in_a_row", count)
+            world.republish(rule, step("note", "add_note", text="mended"))
+            return found
+
+        monkeypatch.setattr(protection, "failed_in_a_row", meanwhile)
         fail(world, 1)
         assert is_on(rule)
 

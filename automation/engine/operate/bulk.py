@@ -26,6 +26,7 @@ FASTEST = 100.0  # a second: what one worker can let out beside its work
 BATCH = 100  # dead letters a transaction
 SLICE = 0.25  # seconds that one look may take: the pump has other things to do
 MEANWHILE = timedelta(seconds=1)  # between two looks whether all that was let out has been begun
+PORTION = 500  # runs whose steps are taken back in a transaction
 COUNTED = 10_000
 
 
@@ -118,18 +119,17 @@ def status(job_id: int) -> BulkStatus:
 def cancel(job_id: int, reason: str = "") -> int:
     """Ends a job; what it has put into the line and nobody has begun goes back among the dead letters.
 
-    Answers how many went back. Twice does nothing more; `Refused` for one that has ended otherwise.
+    Answers how many went back. Twice does nothing more; `Refused` for one that has ended otherwise. Whatever comes
+    between, workers go on with taking back.
     """
     tenant_id = current_tenant()
     with transaction.atomic():
         job = BulkJob.objects.select_for_update(no_key=True).get(pk=job_id)
-        if job.state == "cancelled":
-            return 0
-        if job.state != "running":
+        if job.state not in ("running", "cancelled"):
             raise Refused(_("This job has ended already."))
-        letters.move_job(job.pk, to="cancelled")
-        audit.record("cancel", f"bulk:{job.pk}", tenant_id=tenant_id, reason=reason, before={"done": job.done})
-    return _take_back(tenant_id, job.pk)
+        if letters.move_job(job.pk, to="cancelled", taking_back=True):
+            audit.record("cancel", f"bulk:{job.pk}", tenant_id=tenant_id, reason=reason, before={"done": job.done})
+    return _take_back(job.pk)
 
 
 def work(*, late: float) -> int:
@@ -138,9 +138,12 @@ def work(*, late: float) -> int:
     What looks come late by is made up for, `late` seconds at most.
     """
     ends_at, done = time.monotonic() + SLICE, 0
-    for job_id, tenant_id in letters.due_jobs(50):
+    for job_id, tenant_id, has_ended in letters.due_jobs(50):
         with by_itself("bulk", job_id=job_id, tenant_id=tenant_id), acting_for(tenant_id):
-            done += _work_on(job_id, late=late, ends_at=ends_at)
+            if has_ended:
+                _take_back(job_id, ends_at=ends_at)
+            else:
+                done += _work_on(job_id, late=late, ends_at=ends_at)
         if time.monotonic() > ends_at:
             break
     return done
@@ -152,9 +155,8 @@ def _work_on(job_id: int, *, late: float, ends_at: float) -> int:
         more, count, stopped = _batch(job_id, late=late)
         done += count
         if stopped:
-            back = _take_back(current_tenant(), job_id)
-            log.warning("bulk stopped", job_id=job_id, tenant_id=current_tenant(), taken_back=back)
-            _tell_stopped(job_id)
+            log.warning("bulk stopped", job_id=job_id, tenant_id=current_tenant())
+            _take_back(job_id, ends_at=ends_at)
         if not more or time.monotonic() > ends_at:
             return done
 
@@ -169,7 +171,7 @@ def _batch(job_id: int, *, late: float) -> tuple[bool, int, bool]:
         # Counting is the dearest part of a look, so only a job that stops by it counts before its end.
         again = job.failed_again if job.stop_after is None else letters.failed_again(job.pk)
         if job.stop_after is not None and again >= job.stop_after:
-            letters.move_job(job.pk, to="stopped", failed_again=again)
+            letters.move_job(job.pk, to="stopped", failed_again=again, taking_back=True)
             return False, 0, True
         # None is put into the line beforehand: it would be late, with all the others, when no worker lives meanwhile.
         now = clock.now()
@@ -199,8 +201,7 @@ def _ended(job: BulkJob, again: int, last_id: int, now: datetime) -> None:
     )
 
 
-def _tell_stopped(job_id: int) -> None:
-    job = BulkJob.objects.get(pk=job_id)
+def _tell_stopped(job: BulkJob) -> None:
     notice = bulk_stopped_notice(
         tenant_id=job.tenant_id,
         job_id=job.pk,
@@ -208,8 +209,7 @@ def _tell_stopped(job_id: int) -> None:
         failed_again=job.failed_again,
         now=clock.now(),
     )
-    with transaction.atomic():
-        tell([notice])
+    tell([notice])
 
 
 def _choose(job: BulkJob, room: int) -> tuple[list[int], int, bool]:
@@ -263,9 +263,29 @@ def _written(job: BulkJob, again: int, *, worked: Worked, last_id: int, begins: 
     )
 
 
-def _take_back(tenant_id: int, job_id: int) -> int:
-    """What a job has put into the line and nobody has begun: its steps are dead as before, its letters open."""
+def _take_back(job_id: int, *, ends_at: float | None = None) -> int:
+    """What an ended job has put into the line and nobody has begun: its steps are dead as before, its letters open.
+
+    In portions, until all is back or `ends_at` (of the monotonic clock) has come: then the next look goes on. Answers
+    how many went back.
+    """
+    back = 0
+    while ends_at is None or time.monotonic() <= ends_at or not back:
+        portion = _portion_back(job_id)
+        if portion is None:
+            break
+        back += portion
+    return back
+
+
+def _portion_back(job_id: int) -> int | None:
+    """One transaction of it; None at the end, when whoever is to hear of a job that stopped by itself is told."""
+    tenant_id = current_tenant()
     with transaction.atomic():
-        run_ids = letters.put_in_line(job_id)
-        locked = [run.id for run in verbs.lock_runs(tenant_id, run_ids)]
-        return letters.take_back(job_id, locked)
+        job = BulkJob.objects.select_for_update(no_key=True).get(pk=job_id)
+        run_ids = letters.put_in_line(job_id, PORTION)
+        if run_ids:
+            return letters.take_back(job_id, [run.id for run in verbs.lock_runs(tenant_id, run_ids)])
+        if letters.all_taken_back(job_id) and job.state == "stopped":
+            _tell_stopped(job)
+        return None

@@ -5,7 +5,7 @@ from automation.engine.rules.deleting import Goes, delete, deleted, restorable_u
 from automation.engine.rules.drafting import check, create, rename, restore, save_draft
 from automation.engine.rules.finding import Conflict, find, live_rules, order
 from automation.engine.rules.ordering import move
-from automation.engine.rules.owners import give, owned_by, owner_gone, tell_owners_gone
+from automation.engine.rules.owners import after_leaving, give, owned_by, owner_gone, tell_owners_gone
 from automation.engine.rules.planning import Plan, plan
 from automation.engine.rules.publishing import OLDER_RUNS, NothingNew, cancel_older, publish
 from automation.engine.rules.switching import WAITING, switch_off, switch_on
@@ -22,6 +22,7 @@ __all__ = [
     "References",
     "TakingUp",
     "VersionUse",
+    "after_leaving",
     "cancel_older",
     "check",
     "concerned",

@@ -8,9 +8,11 @@ from django.utils.translation import gettext as _
 
 from automation.engine import notices
 from automation.engine.operate import Refused
-from automation.engine.references import people
+from automation.engine.references import References, broken_rules, people, switch_off
 from automation.engine.rules.finding import find, record
 from automation.models import Notice, Rule
+from automation.store.waves import NewNotice
+from tenants.context import acting_for
 
 OWNERLESS, SUBJECT = "rules:", 200  # begins the subject of a notice about rules without any owner; its length
 
@@ -51,17 +53,40 @@ def tell_owners_gone() -> list[Rule]:
 
     They go on: their runs act as the tenant's automation, not as a person. Answers the rules, told now or before.
     """
+    alone, told = _left_behind()
+    if told:
+        with transaction.atomic():
+            notices.tell(told)
+    return alone
+
+
+def after_leaving(tenant_ids: Iterable[int]) -> dict[int, list[Rule]]:
+    """What follows where somebody or something that rules name is gone: the rules that were switched off, by tenant.
+
+    Tells of those, and of rules that nobody looks after any more. All rules are locked first, then all lanes.
+    """
+    off, told = dict[int, list[Rule]](), list[NewNotice]()
+    with transaction.atomic():
+        for tenant_id in sorted(tenant_ids):
+            with acting_for(tenant_id):
+                references = References(tenant_id)
+                found = switch_off(references, broken_rules(references))
+                off[tenant_id] = found.rules
+                told += [*found.notices, *_left_behind()[1]]
+        notices.tell(told, changed=[tenant_id for tenant_id, rules in off.items() if rules])
+    return off
+
+
+def _left_behind() -> tuple[list[Rule], list[NewNotice]]:
+    """The current tenant's rules that nobody looks after, and what its admins don't know of them yet."""
     _forget_who_came_back()
     owners: dict[int | None, list[Rule]] = {}
     alone, known = owner_gone(), _known_without_owner()
     for rule in alone:
         if rule.owner_id is not None or not any(first <= rule.pk <= last for first, last in known):
             owners.setdefault(rule.owner_id, []).append(rule)
-    if owners:
-        with transaction.atomic():
-            told = (notices.owner_gone_notice(theirs, subject=_subject(theirs)) for theirs in owners.values())
-            notices.tell([notice for notice in told if notice is not None])
-    return alone
+    told = (notices.owner_gone_notice(theirs, subject=_subject(theirs)) for theirs in owners.values())
+    return alone, [notice for notice in told if notice is not None]
 
 
 def _subject(theirs: Sequence[Rule]) -> str:

@@ -48,7 +48,7 @@ class Command(VerbCommand):
             more = {"taken_back": bulk.cancel(options["job"], options["reason"])}
         while options["verb"] == "wait":
             found = bulk.status(options["job"])
-            if found.job.state != "running":
+            if found.job.state != "running" and not found.job.taking_back:
                 break
             self.stderr.write(_line(_plain(found)))
             time.sleep(1)
