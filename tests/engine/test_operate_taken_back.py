@@ -37,7 +37,7 @@ def let_out_and_cancelled(verb: str) -> None:
 
 
 def as_it_stands(letter: DeadLetter) -> tuple[Any, ...]:
-    steps = StepExecution.objects.filter(pk=letter.step_id)
+    steps = StepExecution.objects.filter(dead_letters=letter)
     letter.refresh_from_db()
     return (
         steps.values_list(

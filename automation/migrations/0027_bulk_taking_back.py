@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("automation", "0024_step_connections")]
+    dependencies = [("automation", "0026_notice_given_up")]
 
     operations = [
         migrations.AddField(
