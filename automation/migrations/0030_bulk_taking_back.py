@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("automation", "0026_notice_given_up")]
+    dependencies = [("automation", "0029_pause_ending")]
 
     operations = [
         migrations.AddField(

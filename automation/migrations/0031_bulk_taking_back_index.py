@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("automation", "0027_bulk_taking_back")]
+    dependencies = [("automation", "0030_bulk_taking_back")]
 
     operations = [
         AddIndexConcurrently(
