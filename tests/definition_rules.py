@@ -76,6 +76,9 @@ class References:
     def group(self, name: str) -> bool:
         return name == "Sales"
 
+    def record(self, target: str, record_id: int) -> bool:
+        return record_id == 7
+
 
 CATALOG: Any = SimpleNamespace(
     actions={"mark@1": Mark(), "page@2": Page(), "only@1": Only()},

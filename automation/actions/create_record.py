@@ -73,8 +73,10 @@ class CreateRecord(Action):
 
     def creates(self, params: Params) -> tuple[str, tuple[Writing, ...]]:
         """The new record with its plain values."""
-        values = ((path, value) for path, value in params.values.items())
-        plain = [Writing(path, None if isinstance(value, str) and "{" in value else (value,)) for path, value in values]
+        plain = [
+            Writing(path, None if isinstance(value, str) and "{" in value else (value,), at=f"/values/{_escaped(path)}")
+            for path, value in params.values.items()
+        ]
         return params.model, (*plain, *([Writing(params.link)] if params.link is not None else []))
 
     def sentence(self, params: Params) -> str:

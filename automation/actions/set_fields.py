@@ -106,7 +106,10 @@ class SetFields(Action):
 
     def writings(self, params: Params) -> tuple[Writing, ...]:
         """Plain values and emptied fields are known; templates, copies and times aren't."""
-        return tuple(Writing(change.field, _plain_value(change)) for change in params.fields)
+        return tuple(
+            Writing(change.field, _plain_value(change), at=f"/fields/{index}/value")
+            for index, change in enumerate(params.fields)
+        )
 
     def sentence(self, params: Params) -> str:
         """Reads like “set status to open, due on to P3D from now”."""

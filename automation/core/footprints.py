@@ -23,6 +23,7 @@ class Writing:
     holds: frozenset[Any] = frozenset()
     lacks: frozenset[Any] = frozenset()
     part: Literal["whole", "added", "removed"] = "whole"
+    at: str = ""  # where in the step's parameters a value is written by hand, as a JSON pointer
 
 
 @dataclass(frozen=True, slots=True)

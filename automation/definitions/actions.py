@@ -1,11 +1,14 @@
 """An action step checked against its action: parameters, templates, references, effect, retries."""
 
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
 from automation.catalog.action import Action, CheckContext
+from automation.catalog.automatable import Automatable, Field
+from automation.catalog.fitting import Unfit, fit
 from automation.catalog.params import (
     ActionParams,
     ConnectionRef,
@@ -22,9 +25,11 @@ from automation.core.spec import Retry
 from automation.definitions.names import Names
 from automation.definitions.pointers import problems_of
 from automation.definitions.schema import ActionStep, RetryPart
-from automation.definitions.scope import ANY_KIND, Scope
+from automation.definitions.scope import ANY_KIND, GROUPS, MEMBERS, Scope
 
 MAX_CONNECTIONS = 10  # of one step
+REFERENCES = ("reference", "references")
+UTC = ZoneInfo("UTC")
 LONGEST_RETRYING = 7 * 86_400
 
 
@@ -110,6 +115,40 @@ def _check_arguments(action: Action, arguments: ActionParams, pointer: str, scop
     )
     for below, message in action.check(arguments, context):
         scope.wrong(pointer + below, message, "wrong_params")
+    _check_written(action, arguments, pointer, scope)
+
+
+def _check_written(action: Action, arguments: ActionParams, pointer: str, scope: Scope) -> None:
+    """Records that a step writes into references by hand must be there, and be the tenant's own."""
+    made = action.creates(arguments)
+    written = [(scope.automatable, one) for one in action.writings(arguments)]
+    written += [(scope.catalog.models.get(made[0]), one) for one in made[1]] if made is not None else []
+    for entry, writing in written:
+        field = entry.fields.get(writing.field) if entry is not None else None
+        if entry is None or field is None or not writing.at or field.type not in REFERENCES:
+            continue
+        for value in writing.values or ():
+            for number in _records(entry, field, value):
+                if not scope.references.record(field.target, number):
+                    _no_record(field, number, pointer + writing.at, scope)
+
+
+def _records(entry: Automatable, field: Field, value: Any) -> list[int]:
+    """The numbers that a value names; none where it doesn't fit the field, which has been said."""
+    try:
+        raw = fit(entry, field.path, value, zone=UTC)
+    except Unfit:
+        return []
+    return raw if isinstance(raw, list) else [] if raw is None else [raw]
+
+
+def _no_record(field: Field, number: int, pointer: str, scope: Scope) -> None:
+    if field.target == MEMBERS:
+        scope.wrong(pointer, _("There is no member %(member)s.") % {"member": number}, "missing_member")
+        return
+    names = {"field": field.label, "number": number}
+    message = _("There is no record %(number)s that “%(field)s” could name.") % names
+    scope.wrong(pointer, message, "missing_group" if field.target == GROUPS else "missing_record")
 
 
 def _check_place(place: Place, scope: Scope, names: Names) -> None:

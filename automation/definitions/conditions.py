@@ -10,10 +10,9 @@ from automation.core.operators import LATER_OPERATORS, OPERATORS, Operator
 from automation.core.spec import Condition, Group, GroupMode, Leaf
 from automation.definitions.pointers import pointer as pointer_to
 from automation.definitions.schema import AllPart, AnyPart, ConditionPart, LeafPart, NonePart
-from automation.definitions.scope import Scope
+from automation.definitions.scope import MEMBERS, Scope
 from automation.definitions.values import BadValue, converted
 
-_MEMBERS = "tenants.membership"
 _DEAD = Group("never", "any", ())
 
 
@@ -107,7 +106,7 @@ def _two_fields(part: LeafPart, field: Field, operator: Operator, pointer: str, 
 
 def _check_members(field: Field, value: Any, pointer: str, scope: Scope) -> None:
     """References to members must be members of the tenant."""
-    if field.target != _MEMBERS:
+    if field.target != MEMBERS:
         return
     for member in value if isinstance(value, frozenset | tuple) else (value,):
         if member is not None and not scope.references.member(member):

@@ -34,6 +34,9 @@ ANY_KIND = "*"
 """What references answer that don't judge the kinds of connections again: those of a version that was published."""
 
 
+MEMBERS, GROUPS = "tenants.membership", "tenants.group"
+
+
 class References(Protocol):
     """What belongs to the tenant; another tenant's things are as if they didn't exist."""
 
@@ -45,6 +48,9 @@ class References(Protocol):
 
     def group(self, name: str) -> bool:
         """Whether the tenant has a group of that name."""
+
+    def record(self, target: str, record_id: int) -> bool:
+        """Whether the tenant has that record of a model, such as "helpdesk.customer"; members count while they stay."""
 
 
 @dataclass

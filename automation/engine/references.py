@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from django.apps import apps
 from django.db import transaction
 from django.db.models import QuerySet
 
@@ -50,6 +51,13 @@ class References:
     def group(self, name: str) -> bool:
         """Whether the tenant has a group of that name."""
         return name in self._groups
+
+    def record(self, target: str, record_id: int) -> bool:
+        """Whether the tenant has that record of a model; a member, while he hasn't left."""
+        if target == scope.MEMBERS:
+            return self.member(record_id)
+        with acting_for(self.tenant_id):
+            return bool(apps.get_model(target).objects.filter(pk=record_id).exists())
 
     def content(self) -> int:
         """A number that is the same as long as the tenant has the same; of this process only."""

@@ -44,6 +44,10 @@ class Anything:
         """Any group passes."""
         return True
 
+    def record(self, target: str, record_id: int) -> bool:
+        """Any record passes."""
+        return True
+
 
 @dataclass(slots=True)
 class Compiled:

@@ -12,7 +12,7 @@ from automation.catalog.action import Action
 from automation.catalog.automatable import Automatable
 from automation.catalog.trigger import Trigger
 from automation.core.errors import Problem
-from automation.definitions.scope import ANY_KIND
+from automation.definitions.scope import ANY_KIND, MEMBERS
 from automation.definitions.tree import parts
 from automation.engine.references import problems_of
 from automation.engine.rules.versions import in_use
@@ -42,6 +42,10 @@ class Gone:
     def group(self, name: str) -> bool:
         """Whether the group stays."""
         return name not in self.groups
+
+    def record(self, target: str, record_id: int) -> bool:
+        """Whether the record stays: of members only some may go."""
+        return target != MEMBERS or record_id not in self.members
 
     @property
     def actions(self) -> Mapping[str, Action]:

@@ -26,6 +26,14 @@ def headline(trace: Trace) -> str:
 
 def _succeeded(trace: Trace) -> str:
     done = sum(step.state in DONE_STEPS for step in trace.steps)
+    failed = sum(step.state in FAILED_STEPS for step in trace.steps)
+    if failed:
+        # They were told to go on where they fail.
+        return ngettext(
+            "%(n)d step failed, and the rule went on as it says; %(done)d done.",
+            "%(n)d steps failed, and the rule went on as it says; %(done)d done.",
+            failed,
+        ) % {"n": failed, "done": done}
     if not done:
         return _("There was nothing to do.")
     return ngettext("%(n)d step is done.", "%(n)d steps are done.", done) % {"n": done}

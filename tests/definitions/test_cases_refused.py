@@ -25,6 +25,9 @@ class Ours:
     def group(self, name: str) -> bool:
         return name == "Support"
 
+    def record(self, target: str, record_id: int) -> bool:
+        return record_id == 7
+
 
 def note(text: str = "Hello", id_: str = "say") -> dict[str, Any]:
     return {"id": id_, "kind": "action", "action": "add_note", "version": 1, "params": {"text": text}}

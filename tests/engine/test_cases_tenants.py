@@ -20,8 +20,8 @@ from automation.store.timers import NewTimer
 from northwind.helpdesk.models import Comment
 from tenants.context import every_tenant
 from tenants.models import Group, Membership
-from tests.engine.world import World, leaf, make_world, step, when
-from tests.factories import GroupFactory, MembershipFactory, TicketFactory, UserFactory
+from tests.engine.world import World, leaf, make_world, set_field, step, when
+from tests.factories import CustomerFactory, GroupFactory, MembershipFactory, TicketFactory, UserFactory
 
 HOOK = step("c", "call_webhook", connection="hook")
 DAY = {"id": "d", "kind": "delay", "for": "P1D"}
@@ -44,7 +44,7 @@ def refused(world: World, *steps: dict[str, Any], **definition: Any) -> list[tup
 def test_another_tenants_people_groups_and_connections_are_as_if_they_did_not_exist(world: World, other: World) -> None:
     other.connection("theirs")
     with other.acting():
-        GroupFactory(tenant=other.tenant, name="Theirs")
+        theirs = GroupFactory(tenant=other.tenant, name="Theirs")
     for person in (other.ana.pk, 10**15):
         assert refused(world, step("a", "assign", to="person", person=person)) == [
             ("/steps/0/params/person", "missing_member")
@@ -58,6 +58,18 @@ def test_another_tenants_people_groups_and_connections_are_as_if_they_did_not_ex
         assert [code for _, code in refused(world, step("c", "call_webhook", connection=name))] == [
             "missing_connection"
         ]
+    customer = CustomerFactory(tenant=other.tenant)
+    for field, number, code in (
+        ("assignee", other.ana.pk, "missing_member"),
+        ("group", theirs.pk, "missing_group"),
+        ("customer", customer.pk, "missing_record"),
+    ):
+        values = {"subject": "New", "customer": CustomerFactory(tenant=world.tenant).pk, field: number}
+        made = step("m", "create_record", model="helpdesk.ticket", values=values)
+        assert refused(world, made) == [(f"/steps/0/params/values/{field}", code)]
+        if field != "customer":
+            assert refused(world, set_field("s", field, number)) == [("/steps/0/params/fields/0/value", code)]
+            assert refused(world, set_field("s", field, str(number))) == [("/steps/0/params/fields/0/value", code)]
     with world.acting():
         assert not Rule.objects.filter(published__isnull=False).exists()
 

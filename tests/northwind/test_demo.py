@@ -34,9 +34,9 @@ SELECT automation_lane_due(lane_id, automation_now()) FROM hurried
 class Demo:
     """A demo that runs."""
 
-    def __init__(self, url: str, data: Path) -> None:
+    def __init__(self, url: str | None, data: Path) -> None:
         self.data = data
-        environment = {**os.environ, "DATABASE_URL": url, "DATA_DIR": str(data)}
+        environment = {**os.environ, "DATA_DIR": str(data), "DATABASE_URL": url or ""}
         self.process = subprocess.Popen(
             [sys.executable, "manage.py", "demo"],
             cwd=ROOT,
@@ -145,4 +145,18 @@ def test_a_second_one_on_its_database_is_refused_and_it_ends_with_an_error_when_
     os.kill(victim, signal.SIGKILL)
     assert "sms ended with -9" in demo.rest()
     assert demo.process.wait(90) == 1
+    assert not [part for part in parts if Path(f"/proc/{part}").exists()]
+
+
+@pytest.mark.long  # makes a database of its own
+def test_it_ends_with_an_error_when_its_database_dies(tmp_path_factory):
+    data = tmp_path_factory.mktemp("nw")
+    demo = Demo(None, data)
+    (server,) = (int(path.read_text().split()[0]) for path in data.rglob("postmaster.pid"))
+    parts = [part for part in demo.parts() if part != server]
+    os.kill(server, signal.SIGKILL)
+    assert "the database ended" in demo.rest()
+    assert demo.process.wait(90) == 1
+    assert demo.process.stdout is not None
+    demo.process.stdout.close()
     assert not [part for part in parts if Path(f"/proc/{part}").exists()]

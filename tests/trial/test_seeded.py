@@ -96,7 +96,7 @@ def test_the_command_prints_it(demo, capsys):
 UNKNOWN = [
     (["--tenant", "nobody", "x", "--event", "1"], "no tenant 'nobody'"),
     (["--tenant", "acme", "x", "--event", "1"], "no rule 'x'"),
-    (["--tenant", "acme", "Ask the warehouse", "--event", "999999"], "no such event"),
+    (["--tenant", "acme", "Ask the warehouse", "--event", "999999"], "There is no event 999999"),
     (["--tenant", "acme", "Ask the warehouse", "--record", "ticket"], "such as helpdesk.ticket:12"),
     (["--tenant", "acme", "Ask the warehouse", "--record", "helpdesk.ticket:999999"], "no helpdesk.ticket 999999"),
     (["--tenant", "acme", "Ask the warehouse", "--number", "9", "--event", "1"], "no version 9"),

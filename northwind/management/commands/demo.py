@@ -10,7 +10,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import connection
+from django.db import InterfaceError, OperationalError, connection
 
 from northwind.accounts import like
 from northwind.database import server
@@ -29,6 +29,7 @@ WORKERS = 2
 ONE_DEMO = 0x6E77_0001  # the advisory lock that a demo holds on its database
 WORKERS_GRACE = 75.0  # seconds: effects that are on their way may end
 LOGIN = "  {:<14}{:<11}{:<20}{}"  # a line of the table of logins
+PATIENCE = 5  # seconds that the database may be away
 WIDEST = 10  # characters of a part's name
 MANAGE = (sys.executable, "manage.py")
 
@@ -68,10 +69,8 @@ class Command(BaseCommand):
     def _run(self, tree: ProcessTree, options: Mapping[str, Any]) -> None:
         self._tell("Preparing the database …")
         tree.run("migrate", [*MANAGE, "migrate", "--verbosity", "0"])
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_try_advisory_lock(%s)", [ONE_DEMO])
-            if cursor.fetchone() != (True,):
-                raise CommandError("A demo runs on this database already.")
+        if not _take_database():
+            raise CommandError("A demo runs on this database already.")
         addresses = self._receivers(tree)
         if tree.asked:
             return
@@ -84,8 +83,11 @@ class Command(BaseCommand):
         if tree.asked:
             return
         self._greet(web, addresses, real_time=options["real_time"])
+        away = 0  # turns; a database that has restarted is back within moments
         while tree.turn(1.0):
-            pass
+            away = 0 if _has_database(again=away > 0) else away + 1
+            if away == PATIENCE:
+                raise PartDiedError("the database ended")
         self._tell("Stopping …")
 
     def _receivers(self, tree: ProcessTree) -> dict[str, str]:
@@ -134,6 +136,26 @@ class Command(BaseCommand):
     def _say(self, name: str, line: str) -> None:
         if not line.startswith('{"port"') and not _is_chatter(line):
             self._tell(f"{name:<{WIDEST}}| {line}")
+
+
+def _take_database() -> bool:
+    """Has the database for this demo alone; False where another one has it."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [ONE_DEMO])
+        return bool(cursor.fetchone() == (True,))
+
+
+def _has_database(*, again: bool) -> bool:
+    """Whether the database is there; `again`: it was away, and with it what held it for this demo."""
+    try:
+        if again and not _take_database():
+            raise CommandError("Another demo has taken this database meanwhile.")
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except (OperationalError, InterfaceError):
+        connection.close()
+        return False
+    return True
 
 
 def _ledgers() -> Path:
