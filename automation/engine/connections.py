@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -80,15 +81,16 @@ def save(connection: Connection, *, base_revision: int | None, secret: str | Non
         connection.save(update_fields=KEPT if base_revision is not None else None)
         tried = base_revision is not None and breakers.try_now(connection.pk, now=connection.changed_at)
         pauses.bump_rules(connection.tenant_id)
-    if tried:
-        hurry(connection.tenant_id)
-    give_places([connection.pk])  # it may have more of them
+        # After the caller's transaction, too: it has locked the lane, and timers are locked before lanes.
+        if tried:
+            transaction.on_commit(partial(hurry, connection.tenant_id))
+        transaction.on_commit(partial(give_places, [connection.pk]))  # it may have more of them
 
 
 def switch_on(connection_id: int, reason: str = "") -> None:
     """Lets a connection that is down or off be used again; what waits for it goes on. Twice does nothing more.
 
-    To be called outside a transaction. Raises `Connection.DoesNotExist`.
+    Raises `Connection.DoesNotExist`.
     """
     connection = Connection.objects.get(pk=connection_id)
     with transaction.atomic():
@@ -104,8 +106,7 @@ def switch_on(connection_id: int, reason: str = "") -> None:
                 after={"breaker": CLOSED},
             )
             pauses.bump_rules(connection.tenant_id)
-    if closed:
-        hurry(connection.tenant_id)
+            transaction.on_commit(partial(hurry, connection.tenant_id))
 
 
 @dataclass(frozen=True, slots=True)

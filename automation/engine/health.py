@@ -88,13 +88,14 @@ def came_back(tenant_id: int, connection_id: int) -> bool:
             log.info("connection up", tenant_id=tenant_id, connection_id=connection_id)
             pauses.bump_rules(tenant_id)
     if closed:
-        hurry(tenant_id)
+        # A worker does this between its turns. The rest comes by itself, at the time at which it wanted to look again.
+        hurry(tenant_id, most=HURRIED_AT_ONCE)
     return closed
 
 
-def hurry(tenant_id: int) -> None:
-    """Makes what waits for an outside system due now, in batches of a transaction each."""
-    waiting = breakers.waiting(tenant_id)
+def hurry(tenant_id: int, *, most: int | None = None) -> None:
+    """Makes what waits for an outside system due now, the oldest `most` of it, in batches of a transaction each."""
+    waiting = breakers.waiting(tenant_id, most=most)
     for start in range(0, len(waiting), HURRIED_AT_ONCE):
         with transaction.atomic():
             timers.hurry(tenant_id, waiting[start : start + HURRIED_AT_ONCE])

@@ -75,6 +75,7 @@ def state(scope: str, subject_id: int | None) -> dict[str, Any]:
         "in_flight": status.in_flight,
         "workers": status.workers,
         "kept_events": status.kept_events,
+        "live_runs": status.live_runs,
         "held_runs": status.held_runs,
         "timers_due": status.timers_due,
         "dripping": _of_drip(status.dripping),
@@ -100,10 +101,10 @@ def say(out: OutputWrapper, found: dict[str, Any]) -> None:
         )
         if stopped["resumed_at"]:
             out.write("it is being ended: what it holds is sorted first, and the workers go on with that")
-    for name in ("in_flight", "tenants", "kept_events", "held_runs", "timers_due"):
+    runs = "held_runs" if stopped else "live_runs"
+    for name in ("in_flight", "tenants", "kept_events", runs, "timers_due"):
         if name in found:
-            live = name == "held_runs" and found["state"] == "running"
-            out.write(f"{'live runs' if live else name.replace('_', ' ')}: {found[name]}")
+            out.write(f"{name.replace('_', ' ')}: {found[name]}")
     for one in found.get("most", []):
         out.write(f"  {one['tenant']}: {one['events']} events, {one['steps']} steps")
     if found.get("workers"):

@@ -151,12 +151,12 @@ def try_again(connection_ids: Sequence[int], *, now: datetime) -> None:
     )
 
 
-def waiting(tenant_id: int) -> list[int]:
-    """The tenant's live runs that wait for an outside system, oldest first."""
+def waiting(tenant_id: int, *, most: int | None = None) -> list[int]:
+    """The tenant's live runs that wait for an outside system, oldest first, so many at most."""
     found = statements.rows(
         "SELECT id FROM automation_run WHERE tenant_id = %s AND state IN ('pending', 'running', 'waiting')"
-        " AND reason = 'endpoint_down' ORDER BY id",
-        [tenant_id],
+        " AND reason = 'endpoint_down' ORDER BY id LIMIT %s",
+        [tenant_id, most],
     )
     return [row[0] for row in found]
 

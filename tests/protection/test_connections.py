@@ -313,12 +313,15 @@ def test_a_turn_that_its_step_does_not_take_goes_to_the_next(world: World, crew:
     assert [call.run_id for call in door.calls][1:] == [third]
 
 
-def test_more_places_are_taken_as_soon_as_the_connection_is_saved(world: World, crew: Crew) -> None:
+def test_more_places_are_taken_as_soon_as_the_connection_is_saved(
+    world: World, crew: Crew, django_capture_on_commit_callbacks: Any
+) -> None:
     world.rule("Tell", hook())
     door = narrow(world, crew, 1)
     change_some(world, 4)
     crew.work()
-    narrow(world, crew, 3)
+    with django_capture_on_commit_callbacks(execute=True):
+        narrow(world, crew, 3)
     crew.cycle.door = door
     crew.work()
     assert len(door.calls) == 3
