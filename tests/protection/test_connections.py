@@ -1,6 +1,7 @@
 """One broken endpoint slows nobody else, and burns nothing: breaker, places and hosts of a connection."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
