@@ -8,6 +8,7 @@ from commands import told
 from django.core.management.base import CommandError
 
 from automation.engine import rules
+from automation.engine.posting import run_by_hand
 from automation.models import Event
 from northwind.helpdesk.models import Ticket
 from tests.engine.world import World, leaf, make_world, set_field
@@ -91,3 +92,15 @@ def test_another_tenants_rule_is_as_if_it_did_not_exist(world: World, ticket: Ti
         rule_id = rules.order()[0]
     with pytest.raises(CommandError, match=f"There is no rule '{rule_id}' of this tenant."):
         said(other, "--rule", rule_id, "--record", f"helpdesk.ticket:{ticket.pk}")
+
+
+def test_a_start_by_hand_is_called_one(world: World) -> None:
+    rule = world.rule(
+        "Ask", set_field("s", "status", "open"), trigger={"kind": "manual", "params": {"model": "helpdesk.ticket"}}
+    )
+    ticket = world.ticket()
+    with world.acting():
+        run_by_hand(rule.pk, ticket)
+    world.run()
+    text = said(world, "--rule", "Ask", "--record", f"helpdesk.ticket:{ticket.pk}")
+    assert f"(rule {rule.pk} started by hand by " in text

@@ -108,6 +108,8 @@ class Command(BaseCommand):
 
 
 def _what(event: Event) -> str:
+    if event.kind == "manual":
+        return f"rule {event.name} started by hand"
     return event.change or event.name or event.kind
 
 
