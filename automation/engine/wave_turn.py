@@ -219,9 +219,8 @@ class WaveTurn:
         if run.was == "paused":
             run.state = "paused"
             wave.held.append(claimed.timer_id)
-        due_at = follow_up.due_at or run.now
-        settled = Settlement(claimed.timer_id, claimed.lease_seq, follow_up.kind, due_at, follow_up.step_id)
-        wave.settlements.append(settled)
+        kind, due_at = follow_up.kind, follow_up.due_at or run.now
+        wave.settlements.append(Settlement(claimed.timer_id, claimed.lease_seq, kind, due_at, follow_up.step_id))
 
 
 UNSTORABLE = "The outcome could not be stored:"

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from automation.core.errors import DefinitionError
 from tests.engine.test_operate_worked import Crew
 from tests.engine.world import World, make_world, step, when
 from tests.factories import TicketFactory
@@ -35,16 +36,15 @@ def task(id_: str, **values: Any) -> dict[str, Any]:
 
 @pytest.mark.case("P01")
 @pytest.mark.parametrize("whose", ["theirs", "nobody's", "too large"])
-@pytest.mark.parametrize("written", [False, True], ids=["template", "written"])
 def test_a_link_to_another_tenants_record_is_refused_as_if_it_did_not_exist(
-    world: World, other: World, whose: str, written: bool
+    world: World, other: World, whose: str
 ) -> None:
     number = numbers(other)[whose]
     neighbour = world.rule("Neighbour", TAG, trigger=when("created"))
     bad = world.rule(
         "Bad",
         step("z", "add_tags", tags=["first"]),
-        task("a", ticket=number if written else f"{{{{ {number} }}}}"),
+        task("a", ticket=f"{{{{ {number} }}}}"),
         trigger=when("created"),
     )
     ticket = world.ticket()
@@ -53,6 +53,26 @@ def test_a_link_to_another_tenants_record_is_refused_as_if_it_did_not_exist(
     assert world.fresh(ticket).tags == ["first", "seen"]
     if whose != "too large":
         assert world.steps(world.runs(bad)[0])["a"].error == "A value names a record that doesn't exist."
+
+
+@pytest.mark.case("P01")
+@pytest.mark.parametrize("whose", ["theirs", "nobody's", "too large"])
+def test_a_link_that_is_written_by_hand_is_refused_before_it_is_published(
+    world: World, other: World, whose: str
+) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        world.rule("Bad", task("a", ticket=numbers(other)[whose]))
+    assert [problem.pointer for problem in refused.value.problems] == ["/steps/0/params/values/ticket"]
+
+
+def test_a_record_that_is_gone_since_its_link_was_published_fails_the_run_alone(world: World) -> None:
+    with world.acting():
+        linked = TicketFactory(tenant=world.tenant)
+    rule = world.rule("Bad", task("a", ticket=linked.pk), trigger=when("created"))
+    with world.acting():
+        linked.delete()
+    world.ticket()
+    assert world.states(rule)[-1] == "failed rejected"
 
 
 @pytest.mark.case("P01")
