@@ -48,6 +48,7 @@ def test_record_the_seeded_rules():
         file = HERE / slug / f"{place}0-{words}{suffix}.json"
         file.parent.mkdir(exist_ok=True)
         file.write_text(json.dumps(history, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        assert replay_history(json.loads(file.read_text(encoding="utf-8"))) == [], file
 
 
 @pytest.mark.parametrize("file", FILES, ids=name_of)
